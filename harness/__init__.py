@@ -1,0 +1,5 @@
+"""The kit: plan a published benchmark, run it on this host, and write its tables again."""
+
+from __future__ import annotations
+
+__version__ = "0.1.0"

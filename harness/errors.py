@@ -1,0 +1,61 @@
+"""Every error that a user can meet, with its exit code.
+
+A message has three parts: what failed, what that usually means, and what to type next.
+`harness.cli.main` prints these errors without a traceback; any other exception is a defect
+of the kit and keeps its traceback.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EXIT_MEASURED = 0
+EXIT_INTERRUPTED = 130
+
+
+class KitError(Exception):
+    """Base of all errors that are the user's, the host's or an engine's, not the kit's."""
+
+    exit_code: ClassVar[int]
+
+    def __init__(self, what: str, *, usually: str, next_step: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.usually = usually
+        self.next_step = next_step
+
+    def render(self) -> str:
+        """Return the message as shown to a person; parts may span several lines."""
+        parts = (("error:  ", self.what), ("usually:", self.usually), ("next:   ", self.next_step))
+        indent = "\n" + " " * 9
+        return "\n".join(f"{head} {indent.join(text.splitlines())}" for head, text in parts)
+
+
+class CellError(KitError):
+    """One cell could not be measured; the run goes on and ends with this exit code."""
+
+    exit_code = 1
+
+
+class UsageError(KitError):
+    """Wrong option, wrong recipe, refused file."""
+
+    exit_code = 2
+
+
+class HostError(KitError):
+    """The host is not fit, lacks space, or is held by another run."""
+
+    exit_code = 3
+
+
+class ImageError(KitError):
+    """An image or an engine environment could not be made, or is not the pinned one."""
+
+    exit_code = 4
+
+
+class EngineError(KitError):
+    """An engine did not start, or stopped."""
+
+    exit_code = 5

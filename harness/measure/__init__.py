@@ -1,0 +1,1 @@
+"""How an engine is loaded and what is read from it meanwhile."""

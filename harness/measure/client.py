@@ -1,0 +1,74 @@
+"""The commands of the benchmark client, ``vllm bench serve``, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.suite.plan import Load
+
+PERCENTILES = "50,90,99"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientModel:
+    """The served name, which requests carry, and the folder that the tokenizer is read from.
+
+    The name must equal the server's: the client silently skips the comparison of its tokenizer
+    with the server's where the server does not know the name (vllm 0.31 benchmarks/serve.py,
+    _align_prompts_to_server_tokenizer).
+    """
+
+    name: str
+    folder: str
+    tokenizer_mode: str = "auto"
+
+
+def dataset_args(model: ClientModel, load: Load) -> tuple[str, ...]:
+    """Return the arguments that decide the prompts; the export of prompts gets the same."""
+    return (
+        "--model",
+        model.name,
+        "--tokenizer",
+        model.folder,
+        "--tokenizer-mode",
+        model.tokenizer_mode,
+        "--dataset-name",
+        "random",
+        "--random-input-len",
+        str(load.input_len),
+        "--random-output-len",
+        str(load.output_len),
+        "--num-prompts",
+        str(load.prompts),
+        "--seed",
+        str(load.seed),
+    )
+
+
+def wave_args(
+    model: ClientModel, load: Load, *, base_url: str, result_dir: str, result_name: str
+) -> tuple[str, ...]:
+    """Return the arguments of one wave: every request at once, `concurrency` of them in flight.
+
+    The random dataset forces ``ignore_eos`` for this backend; it is given all the same, to be read
+    in the command. No temperature is sent, as in the publication: the server takes the model's.
+    """
+    return (
+        *("--backend", "vllm", "--base-url", base_url, "--endpoint", "/v1/completions"),
+        *dataset_args(model, load),
+        *("--max-concurrency", str(load.concurrency), "--request-rate", "inf", "--ignore-eos"),
+        *("--save-result", "--save-detailed"),
+        *("--result-dir", result_dir, "--result-filename", result_name),
+        *("--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", PERCENTILES),
+        "--disable-tqdm",
+    )
+
+
+def bench_argv(
+    model: ClientModel, load: Load, *, base_url: str, result_dir: str, result_name: str
+) -> tuple[str, ...]:
+    """Return the whole command of one measured cell."""
+    arguments = wave_args(
+        model, load, base_url=base_url, result_dir=result_dir, result_name=result_name
+    )
+    return ("vllm", "bench", "serve", *arguments)

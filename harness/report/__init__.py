@@ -1,0 +1,1 @@
+"""From results to report.md: the publication's tables, then the evidence."""

@@ -1,0 +1,1 @@
+"""From raw files to typed results; nothing here needs the host that measured."""

@@ -1,0 +1,99 @@
+"""Read a run directory: every planned cell with its numbers, or with the reason why it has none."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.errors import UsageError
+from harness.results.measurement import Measurement, read_batch, read_bench
+from harness.results.records import CellRecord, RunRecord
+from harness.results.run_directory import BATCH, BENCH, RunDirectory
+from harness.results.validity import broken_rules
+from harness.suite.model import Metric
+from harness.suite.plan import Cell, Plan
+
+Status = Literal["measured", "invalid", "failed", "missing"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellResult:
+    """One planned cell; ``measurement`` is there only where the status is ``measured``."""
+
+    cell: Cell
+    status: Status
+    reasons: tuple[str, ...] = ()
+    measurement: Measurement | None = None
+    file: str | None = None
+    record: CellRecord | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """A run, read back from its files alone."""
+
+    record: RunRecord
+    plan: Plan
+    cells: tuple[CellResult, ...]
+
+    def of(self, recipe: str, workload: str) -> list[CellResult]:
+        """Return all repeats of one row for one recipe, planned ones only."""
+        return [
+            each
+            for each in self.cells
+            if each.cell.recipe == recipe and each.cell.workload == workload
+        ]
+
+    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+        """Return the mean over the measured repeats; None where there is no such number."""
+        values = [
+            value
+            for each in self.of(recipe, workload)
+            if each.measurement and (value := each.measurement.metric(metric)) is not None
+        ]
+        return statistics.fmean(values) if values else None
+
+    @property
+    def complete(self) -> bool:
+        """Return whether every planned cell was measured."""
+        return all(each.status == "measured" for each in self.cells)
+
+
+def collect(directory: RunDirectory) -> Results:
+    """Read ``directory``.
+
+    Raises:
+        UsageError: it is not a run directory of this version.
+    """
+    plan = directory.load_plan()
+    cells = tuple(_cell(directory, cell) for cell in plan.cells)
+    return Results(record=directory.load_record(), plan=plan, cells=cells)
+
+
+def _cell(directory: RunDirectory, cell: Cell) -> CellResult:
+    try:
+        record = directory.load_cell(cell)
+    except UsageError as error:
+        return CellResult(cell=cell, status="failed", reasons=(error.what,))
+    if record is None:
+        return CellResult(cell=cell, status="missing", reasons=("it was not reached",))
+    if record.state == "failed":
+        reason = record.reason or "no reason was recorded"
+        return CellResult(cell=cell, status="failed", reasons=(reason,), record=record)
+    folder = directory.cell(cell)
+    try:
+        name = BENCH if (folder / BENCH).exists() else BATCH
+        read = read_bench if name == BENCH else read_batch
+        measurement = read(folder / name)
+        broken = broken_rules(measurement, cell.load, directory.load_manifest(cell.load), record)
+    except UsageError as error:
+        return CellResult(cell=cell, status="invalid", reasons=(error.what,), record=record)
+    return CellResult(
+        cell=cell,
+        status="invalid" if broken else "measured",
+        reasons=tuple(broken),
+        measurement=None if broken else measurement,
+        file=f"{cell.folder}/{name}",
+        record=record,
+    )

@@ -1,0 +1,148 @@
+"""One cell's numbers, the same for every engine, and how each is defined.
+
+Throughputs count whole waves, from the first request's start to the last token's arrival, ramp
+and tail included: that is what ``vllm bench serve`` prints and the publication quotes. TTFT is the
+time from a request's start to its first token; TPOT is (last - first token) / (tokens - 1) of one
+request, then the mean over requests. With one output token per request there is no TPOT.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.errors import UsageError
+from harness.suite.model import Metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """What one wave gave. Throughputs in tokens per second, times in milliseconds."""
+
+    duration_s: float
+    completed: int
+    failed: int
+    input_lens: tuple[int, ...]
+    output_lens: tuple[int, ...]
+    output_throughput: float
+    total_throughput: float
+    mean_ttft_ms: float
+    mean_tpot_ms: float | None
+    errors: tuple[str, ...] = ()
+
+    @property
+    def input_throughput(self) -> float:
+        """Input tokens per second over the whole wave."""
+        return sum(self.input_lens) / self.duration_s
+
+    def metric(self, name: Metric) -> float | None:
+        """Return one metric by the name that suites use; None where it does not apply."""
+        value: float | None = getattr(self, name)
+        return value
+
+
+class _Read(BaseModel):
+    """Files of other programs: what is used must be there and of its type; the rest may be."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+Model = TypeVar("Model", bound=_Read)
+
+
+class _Bench(_Read):
+    model_id: str
+    num_prompts: int
+    max_concurrency: int | None
+    duration: Annotated[float, Field(gt=0)]
+    completed: int
+    failed: int
+    output_throughput: float
+    total_token_throughput: float
+    mean_ttft_ms: float
+    mean_tpot_ms: float
+    input_lens: tuple[int, ...]
+    output_lens: tuple[int, ...]
+    errors: tuple[str, ...]
+
+
+class _Request(_Read):
+    index: int
+    start_s: float
+    token_times_s: Annotated[tuple[float, ...], Field(min_length=1)]
+    prompt_tokens: int
+    output_tokens: int
+    finish_reason: str
+
+
+class _Batch(_Read):
+    duration_s: Annotated[float, Field(gt=0)]
+    requests: Annotated[tuple[_Request, ...], Field(min_length=1)]
+
+
+def read_bench(path: Path) -> Measurement:
+    """Read what ``vllm bench serve --save-detailed`` wrote.
+
+    Raises:
+        UsageError: it is not such a file.
+    """
+    bench = _parse(path, _Bench)
+    return Measurement(
+        duration_s=bench.duration,
+        completed=bench.completed,
+        failed=bench.failed,
+        input_lens=bench.input_lens,
+        output_lens=bench.output_lens,
+        output_throughput=bench.output_throughput,
+        total_throughput=bench.total_token_throughput,
+        mean_ttft_ms=bench.mean_ttft_ms,
+        mean_tpot_ms=bench.mean_tpot_ms if max(bench.output_lens, default=0) > 1 else None,
+        errors=tuple(sorted({error for error in bench.errors if error})),
+    )
+
+
+def read_batch(path: Path) -> Measurement:
+    """Compute a measurement from the requests that `harness.inside.driver` recorded.
+
+    Raises:
+        UsageError: it is not such a file.
+    """
+    batch = _parse(path, _Batch)
+    ttfts = [each.token_times_s[0] - each.start_s for each in batch.requests]
+    tpots = [
+        (each.token_times_s[-1] - each.token_times_s[0]) / (each.output_tokens - 1)
+        for each in batch.requests
+        if each.output_tokens > 1
+    ]
+    began = min(each.start_s for each in batch.requests)
+    ended = max(each.token_times_s[-1] for each in batch.requests)
+    duration = ended - began
+    input_tokens = sum(each.prompt_tokens for each in batch.requests)
+    output_tokens = sum(each.output_tokens for each in batch.requests)
+    return Measurement(
+        duration_s=duration,
+        completed=len(batch.requests),
+        failed=0,
+        input_lens=tuple(each.prompt_tokens for each in batch.requests),
+        output_lens=tuple(each.output_tokens for each in batch.requests),
+        output_throughput=output_tokens / duration,
+        total_throughput=(input_tokens + output_tokens) / duration,
+        mean_ttft_ms=1e3 * sum(ttfts) / len(ttfts),
+        mean_tpot_ms=1e3 * sum(tpots) / len(tpots) if tpots else None,
+    )
+
+
+def _parse(path: Path, model: type[Model]) -> Model:
+    try:
+        return model.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, ValidationError) as error:
+        detail = str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
+        raise UsageError(
+            f"cannot read {path} as one result: {detail}",
+            usually="the program was killed while it wrote, or another one wrote it",
+            next_step=f"look at the file: less {path}",
+        ) from error

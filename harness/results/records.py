@@ -1,0 +1,79 @@
+"""The kit's own files in a run directory: strict, versioned, written once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from harness.suite.model import Strict
+
+Listing = Annotated[tuple[str, ...], Field(strict=False)]
+
+
+class CellRecord(Strict):
+    """``cell.json``: what the raw files of a cell cannot say themselves. It is written last.
+
+    ``state`` is ``ran`` when a result file was written, whatever it holds; validity is judged
+    later, from the files. Times are UTC.
+    """
+
+    schema_version: Literal[1] = 1
+    cell: str
+    session: str
+    state: Literal["ran", "failed"]
+    reason: str | None = None
+    began: str
+    ended: str
+    command: str
+    engine_before: str
+    engine_after: str
+
+
+class Sample(Strict):
+    """One prompt's text, kept for a comparison with the server's tokenizer."""
+
+    index: int
+    text: str
+
+
+class Manifest(Strict):
+    """A set of prompts, as `harness.inside.prompts` describes it."""
+
+    made_by: str
+    client_args: Listing
+    special_token_ids: Annotated[tuple[int, ...], Field(strict=False)]
+    count: int
+    lengths: Annotated[tuple[int, ...], Field(strict=False)]
+    sha256: str
+    samples: Annotated[tuple[Sample, ...], Field(strict=False)]
+
+
+class SessionRecord(Strict):
+    """``session.json``: one start of an engine. Times are UTC, durations in seconds."""
+
+    schema_version: Literal[1] = 1
+    recipe: str
+    number: int
+    began: str
+    command: str
+    startup: dict[str, JsonValue]
+    warmups: Listing
+    tokenize_checked: int | None = None
+
+
+class RunRecord(Strict):
+    """``run.json``: the plan and everything that holds for the whole run."""
+
+    schema_version: Literal[1] = 1
+    run: str
+    plan_hash: str
+    plan: JsonValue
+    host: str
+    host_summary: str
+    kit_version: str
+    kit_commit: str | None
+    began: str
+    state: Literal["running", "interrupted", "stopped", "finished"]
+    ended: str | None = None
+    images: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

@@ -1,0 +1,171 @@
+"""A run directory: one execution of a suite on one host, and the only state there is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from harness.errors import UsageError
+from harness.files import read_json, write_json, write_text
+from harness.host.facts import HostReading
+from harness.results.records import CellRecord, Manifest, RunRecord
+from harness.suite.plan import Cell, Load, Plan, plan_from_json
+
+Record = TypeVar("Record", bound=BaseModel)
+
+BENCH = "bench.json"
+"""What the client of a server writes for one cell."""
+BATCH = "result.json"
+"""What the in-process driver writes for one cell."""
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """Paths and records of one run."""
+
+    path: Path
+
+    @property
+    def record_file(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def ledger(self) -> Path:
+        """Identities of all processes that this run ever started."""
+        return self.path / "processes.jsonl"
+
+    @property
+    def code(self) -> Path:
+        """The copy of harness/inside/ that engines' environments run."""
+        return self.path / "code"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.md"
+
+    def model(self, name: str) -> Path:
+        """Folder of a generated model."""
+        return self.path / "model" / name
+
+    def cell(self, cell: Cell) -> Path:
+        return self.path / cell.folder
+
+    def new_session(self, recipe: str) -> tuple[int, Path]:
+        """Return number and folder of the next engine start of ``recipe``."""
+        number = 1
+        while (folder := self.path / "sessions" / recipe / str(number)).exists():
+            number += 1
+        folder.mkdir(parents=True)
+        return number, folder
+
+    def load_record(self) -> RunRecord:
+        """Read run.json.
+
+        Raises:
+            UsageError: it is missing or not of this version.
+        """
+        return read_record(self.record_file, RunRecord)
+
+    def load_plan(self) -> Plan:
+        """Rebuild the plan that this run carries out.
+
+        Raises:
+            UsageError: as `load_record`.
+        """
+        try:
+            return plan_from_json(self.load_record().plan)
+        except ValidationError as error:
+            raise _not_ours(self.record_file, error) from error
+
+    def save(self, record: RunRecord) -> None:
+        write_json(self.record_file, record.model_dump(mode="json"))
+
+    def finished(self, cell: Cell) -> bool:
+        """Return whether ``cell`` has its cell.json, which is written last."""
+        return (self.cell(cell) / "cell.json").exists()
+
+    def load_cell(self, cell: Cell) -> CellRecord | None:
+        """Read the record of a finished cell; None where it is not finished."""
+        path = self.cell(cell) / "cell.json"
+        return read_record(path, CellRecord) if path.exists() else None
+
+    def load_manifest(self, load: Load) -> Manifest | None:
+        """Read the manifest of a set of prompts; None where there is none yet."""
+        path = self.path / load.manifest_file
+        return read_record(path, Manifest) if path.exists() else None
+
+    def save_host(self, reading: HostReading) -> None:
+        """Write what the host is, and the raw texts that it was read from."""
+        facts = reading.facts
+        summary: dict[str, JsonValue] = {
+            "host_id": facts.host_id,
+            "cpu": facts.cpu,
+            "cores": facts.cores,
+            "memory_gib": round(facts.memory_gib, 1),
+            "system": facts.system,
+            "kernel": facts.kernel,
+            "python": facts.python,
+            "gpus": [f"{gpu.name}, {gpu.memory_mib} MiB, {gpu.driver}" for gpu in facts.gpus],
+        }
+        write_json(self.path / "host" / "host.json", summary)
+        for name, text in reading.raw.items():
+            write_text(self.path / "host" / name, text)
+
+    def copy_inside(self) -> None:
+        """Copy the code that runs inside engines' environments."""
+        package = Path(__file__).resolve().parents[1]
+        shutil.rmtree(self.code, ignore_errors=True)
+        sources = [package / "__init__.py", *sorted((package / "inside").glob("*.py"))]
+        for source in sources:
+            target = self.code / "harness" / source.relative_to(package)
+            write_text(target, source.read_text(encoding="utf-8"))
+
+
+def create(reports: Path, plan: Plan, host_id: str, began: datetime) -> RunDirectory:
+    """Return a new, still empty run directory."""
+    path = reports / f"{plan.suite}-{began:%Y%m%dT%H%M%SZ}-{host_id}"
+    path.mkdir(parents=True)
+    return RunDirectory(path)
+
+
+def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:
+    """Return the newest run of this very plan on this very host, finished or not."""
+    found = []
+    for path in reports.glob("*/run.json"):
+        directory = RunDirectory(path.parent)
+        try:
+            record = directory.load_record()
+        except UsageError:
+            continue
+        if record.plan_hash == plan_hash and record.host == host_id:
+            found.append((record.began, directory))
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def read_record(path: Path, model: type[Record]) -> Record:
+    """Read one of the kit's own files.
+
+    Raises:
+        UsageError: unreadable, or not of this version.
+    """
+    data: Mapping[str, JsonValue] = read_json(path)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _not_ours(path, error) from error
+
+
+def _not_ours(path: Path, error: ValidationError) -> UsageError:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return UsageError(
+        f"{path}: {where}: {first['msg']}",
+        usually="another version of the kit wrote it, or it was changed by hand",
+        next_step="use that version's clone, or start anew: nox -s reproduce -- --fresh",
+    )

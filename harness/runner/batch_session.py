@@ -1,0 +1,130 @@
+"""One start of an in-process engine: one job with its warm-ups and cells."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clock import stamp
+from harness.engines.base import Batch, BatchWave, Event
+from harness.engines.vllm_offline import VllmOffline, driver_command
+from harness.errors import EngineError
+from harness.files import write_json, write_text
+from harness.results.records import CellRecord, SessionRecord
+from harness.results.run_directory import BATCH
+from harness.runner.context import Context
+from harness.suite.plan import WARMUP, Cell, Session
+
+
+def batch_waves(session: Session, cells: list[Cell], run: Path, folder: Path) -> list[BatchWave]:
+    """Return the waves of one engine start: a warm-up for each shape, then the cells."""
+    warmups = [
+        BatchWave(id=load.name, load=load, result=folder / WARMUP / f"{load.name}.json")
+        for load in session.warmups
+    ]
+    timed = [
+        BatchWave(id=cell.id, load=cell.load, result=run / cell.folder / BATCH) for cell in cells
+    ]
+    return [*warmups, *timed]
+
+
+@dataclass(frozen=True)
+class BatchSession:
+    """Carries one planned session out in-process; `cells` are those still to be measured."""
+
+    context: Context
+    session: Session
+
+    def run(self, cells: list[Cell]) -> None:
+        """Measure ``cells``.
+
+        Raises:
+            EngineError: the engine did not start, or stopped in between. What was measured before
+                stays, and the cell that ran is recorded as failed.
+        """
+        context, session = self.context, self.session
+        number, folder = context.directory.new_session(session.recipe)
+        engine: Batch = VllmOffline(
+            runtime=context.runtime,
+            session=session,
+            model_folder=context.model.folder,
+            run_folder=context.directory.path,
+            folder=folder,
+            code=context.directory.code,
+            owner=context.owner,
+            clock=context.clock,
+            limits=context.plan.limits,
+        )
+        line = context.runtime.line(
+            driver_command(session, folder / "job.json", context.directory.code)
+        )
+        write_text(folder / "command.txt", line + "\n")
+        waves = batch_waves(session, cells, context.directory.path, folder)
+        began, began_s = stamp(context.clock.now()), context.clock.monotonic()
+        with contextlib.closing(engine.run(waves, context.progress.tick)) as events:
+            with context.progress.step(
+                f"{session.recipe}: start the engine",
+                expected_s=context.plan.estimates.engine_start_s,
+            ):
+                ready = _await(events, "ready")
+            ready_after_s = round(context.clock.monotonic() - began_s, 1)
+            with context.progress.step(
+                f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
+                expected_s=session.warmup_s,
+            ):
+                for load in session.warmups:
+                    _await(events, "wave-finished", load.name)
+            record = SessionRecord(
+                recipe=session.recipe,
+                number=number,
+                began=began,
+                command=line,
+                startup={
+                    "ready_after_s": ready_after_s,
+                    "version": ready["vllm"],
+                    "sampling": ready["sampling"],
+                    "kv_cache_tokens": ready["kv_cache_tokens"],
+                },
+                warmups=tuple(f"{WARMUP}/{load.name}.json" for load in session.warmups),
+            )
+            write_json(folder / "session.json", record.model_dump(mode="json"))
+            for cell in cells:
+                self._measure(cell, record, events)
+            for _ in events:  # to the driver's own end, so that its exit is seen
+                pass
+
+    def _measure(self, cell: Cell, record: SessionRecord, events: Iterator[Event]) -> None:
+        began = stamp(self.context.clock.now())
+        try:
+            with self.context.progress.step(cell.id, expected_s=cell.expected_s):
+                _await(events, "wave-finished", cell.id)
+        except EngineError as error:
+            self._record(cell, record, began, error.what.splitlines()[0])
+            raise
+        self._record(cell, record, began, None)
+
+    def _record(self, cell: Cell, session: SessionRecord, began: str, reason: str | None) -> None:
+        engine = f"session {session.number} of {session.recipe}"
+        record = CellRecord(
+            cell=cell.id,
+            session=f"sessions/{session.recipe}/{session.number}",
+            state="failed" if reason else "ran",
+            reason=reason,
+            began=began,
+            ended=stamp(self.context.clock.now()),
+            command=session.command,
+            engine_before=engine,
+            engine_after="gone" if reason else engine,
+        )
+        write_json(self.context.directory.cell(cell) / "cell.json", record.model_dump(mode="json"))
+
+
+def _await(events: Iterator[Event], name: str, wave: str | None = None) -> Event:
+    """Pass over events up to the one that is wanted; the engine raises if it ends before."""
+    for event in events:
+        if event["event"] == name and (wave is None or event["wave"] == wave):
+            return event
+    msg = f"the driver's events end before {name} {wave or ''}"
+    raise AssertionError(msg)

@@ -1,0 +1,78 @@
+"""Make every set of prompts before any engine starts, once for all engines."""
+
+from __future__ import annotations
+
+from pydantic import JsonValue
+
+from harness.errors import EngineError
+from harness.files import sha256_of, write_json
+from harness.measure.client import ClientModel, dataset_args
+from harness.runner.context import Context
+from harness.runtime.base import Command
+from harness.suite.plan import Load
+
+
+def prompts_job(model: ClientModel, loads: list[Load], root: str) -> dict[str, JsonValue]:
+    """Return the job file's content for `harness.inside.prompts`."""
+    return {
+        "model": model.folder,
+        "tokenizer_mode": model.tokenizer_mode,
+        "sets": [
+            {
+                "client_args": list(dataset_args(model, load)),
+                "ids": f"{root}/{load.prompts_file}",
+                "manifest": f"{root}/{load.manifest_file}",
+            }
+            for load in loads
+        ],
+    }
+
+
+def prompts_command(image: str, job: str, code: str) -> Command:
+    """Return the command that makes them, inside the engine's environment."""
+    return Command(
+        role="prompts",
+        image=image,
+        argv=("python", "-m", "harness.inside.prompts", job),
+        env={"PYTHONPATH": code},
+    )
+
+
+def make_prompts(context: Context) -> None:
+    """Make the sets that are not there yet, and check all of them against their manifests.
+
+    Raises:
+        EngineError: they could not be made, or are not what was asked for.
+    """
+    directory, plan = context.directory, context.plan
+    missing = [load for load in plan.loads if directory.load_manifest(load) is None]
+    if missing:
+        job = directory.path / "prompts" / "job.json"
+        write_json(job, prompts_job(context.model, missing, str(directory.path)))
+        command = prompts_command(plan.sessions[0].image, str(job), str(directory.code))
+        log = directory.path / "prompts" / "prompts.log"
+        text = f"make {len(missing)} sets of prompts"
+        with context.progress.step(text, expected_s=plan.estimates.prompts_s):
+            context.run_tool(command, log, text, plan.limits.wave_s)
+    for load in plan.loads:
+        _check(context, load)
+
+
+def _check(context: Context, load: Load) -> None:
+    """Refuse prompts that were changed since, or whose lengths are not the workload's."""
+    path = context.directory.path / load.prompts_file
+    manifest = context.directory.load_manifest(load)
+    if manifest is None or not path.exists() or sha256_of(path) != manifest.sha256:
+        raise EngineError(
+            f"the prompts in {path} are not those of their manifest",
+            usually="the file was changed or cut off after it was made",
+            next_step="start anew: nox -s reproduce -- --fresh",
+        )
+    wrong = sorted({length for length in manifest.lengths if length != load.input_len})
+    if manifest.count != load.prompts or wrong:
+        raise EngineError(
+            f"the prompts in {path} are {manifest.count} of {wrong or load.input_len} tokens, "
+            f"wanted {load.prompts} of {load.input_len}",
+            usually="the model's tokenizer does not give decoded text its old tokens back",
+            next_step=f"read {path.parent.parent / 'prompts.log'}",
+        )

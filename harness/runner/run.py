@@ -1,0 +1,174 @@
+"""Carry a plan out on this host: images, model, prompts, engine sessions, report."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.clock import Clock, stamp
+from harness.console import Progress
+from harness.errors import EngineError, KitError
+from harness.host.facts import HostReading
+from harness.host.fit import check_space
+from harness.model import tiny_llama
+from harness.process import Owner
+from harness.report.render import write_report
+from harness.results.collect import Results
+from harness.results.records import RunRecord
+from harness.results.run_directory import RunDirectory, create, newest
+from harness.runner.batch_session import BatchSession
+from harness.runner.context import Context
+from harness.runner.prompts import make_prompts
+from harness.runner.server_session import ServerSession
+from harness.runtime.local import LocalRuntime
+from harness.suite.plan import Plan, Session, plan_to_json
+
+RUN_BYTES = int(1e9)
+"""Space that must be free for logs, prompts and results before a run starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Site:
+    """Where things are on this host."""
+
+    reports: Path
+    cache: Path
+    images: Path
+    reinstall: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run came to."""
+
+    directory: RunDirectory
+    results: Results
+    already_finished: bool
+
+
+def reproduce(
+    plan: Plan, site: Site, host: HostReading, *, fresh: bool, clock: Clock, progress: Progress
+) -> Outcome:
+    """Run ``plan``, or go on with its newest run on this host that is not finished.
+
+    Raises:
+        KitError: as soon as nothing more can be measured; finished cells stay.
+    """
+    facts = host.facts
+    found = None if fresh else newest(site.reports, plan.hash(), facts.host_id)
+    if found and found.load_record().state == "finished":
+        return Outcome(directory=found, results=write_report(found), already_finished=True)
+    check_space(site.reports, RUN_BYTES, "a run directory")
+    directory = found or create(site.reports, plan, facts.host_id, clock.now())
+    owner = Owner(directory.path.name, directory.ledger, clock)
+    if found:
+        done = sum(directory.finished(cell) for cell in plan.cells)
+        progress.say(f"Going on with {directory.path}: {done} of {len(plan.cells)} cells are done.")
+        if ended := owner.end_leftovers():
+            progress.say(f"Ended what its last attempt left behind: pids {ended}.")
+    record = found.load_record() if found else _new_record(plan, directory, host, clock)
+    directory.save(record.model_copy(update={"state": "running", "ended": None}))
+    runtime = LocalRuntime(
+        images=site.images,
+        cache=site.cache,
+        facts=facts,
+        owner=owner,
+        clock=clock,
+        progress=progress,
+        reinstall=site.reinstall,
+    )
+    context = Context(
+        plan=plan,
+        directory=directory,
+        runtime=runtime,
+        owner=owner,
+        clock=clock,
+        progress=progress,
+    )
+    try:
+        _carry_out(context, host)
+    except BaseException as error:
+        _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
+        raise
+    return Outcome(directory=directory, results=_close(context, "finished"), already_finished=False)
+
+
+def _new_record(plan: Plan, directory: RunDirectory, host: HostReading, clock: Clock) -> RunRecord:
+    return RunRecord(
+        run=directory.path.name,
+        plan_hash=plan.hash(),
+        plan=plan_to_json(plan),
+        host=host.facts.host_id,
+        host_summary=host.facts.summary(),
+        kit_version=plan.kit_version,
+        kit_commit=kit_commit(),
+        began=stamp(clock.now()),
+        state="running",
+    )
+
+
+def _carry_out(context: Context, host: HostReading) -> None:
+    plan, directory = context.plan, context.directory
+    directory.save_host(host)
+    for image in plan.pins:
+        evidence = context.runtime.prepare(image)
+        record = directory.load_record()
+        images = {**record.images, image: dict(evidence)}
+        directory.save(record.model_copy(update={"images": images}))
+    context.progress.expect(plan.expected_s)
+    tiny_llama.generate(directory.model(plan.model.name))
+    directory.copy_inside()
+    make_prompts(context)
+    failures = [error for session in plan.sessions if (error := _run_session(context, session))]
+    if failures:
+        raise failures[0]
+
+
+def _run_session(context: Context, session: Session) -> EngineError | None:
+    """Measure what is left of a session, with one restart if the engine dies in between.
+
+    An engine that did not even come up is not started again: it would fail the same way, after
+    the same wait. The sessions of other recipes still run; the error is returned for the end.
+    """
+    restarted = False
+    while todo := [cell for cell in session.cells if not context.directory.finished(cell)]:
+        runner = ServerSession if session.engine == "vllm-server" else BatchSession
+        try:
+            runner(context, session).run(todo)
+        except EngineError as error:
+            reached = context.directory.finished(todo[0])
+            if restarted or not reached:
+                context.progress.say(error.render())
+                return error
+            context.progress.say(f"  {error.what.splitlines()[0]} Starting it once more.")
+            restarted = True
+    return None
+
+
+def _close(context: Context, state: str) -> Results:
+    """Write the report of what there is, and the run's state last."""
+    directory = context.directory
+    record = directory.load_record()
+    directory.save(
+        RunRecord.model_validate(
+            {**record.model_dump(), "state": state, "ended": stamp(context.clock.now())}
+        )
+    )
+    return write_report(directory)
+
+
+def kit_commit() -> str | None:
+    """Return the clone's commit, with ``+changes`` where files differ from it."""
+    root = Path(__file__).resolve().parents[2]
+
+    def git(*arguments: str) -> str | None:
+        argv = ["git", "-C", str(root), *arguments]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return done.stdout.strip()
+
+    commit = git("rev-parse", "--short=12", "HEAD")
+    return f"{commit}+changes" if commit and git("status", "--porcelain") else commit

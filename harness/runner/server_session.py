@@ -1,0 +1,244 @@
+"""One start of a server: up, warm-ups, its cells, down."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from harness.clock import stamp
+from harness.engines.base import Server, log_tail
+from harness.engines.vllm_server import VllmServer, free_port, serve_command
+from harness.errors import CellError, EngineError
+from harness.files import write_json, write_text
+from harness.measure.client import ClientModel, bench_argv, wave_args
+from harness.results.records import CellRecord, SessionRecord
+from harness.results.run_directory import BENCH
+from harness.runner.context import Context
+from harness.runtime.base import Command
+from harness.suite.plan import Cell, Load, Session
+
+METRICS_SECONDS = 10.0
+
+
+def warmup_command(session: Session, job: Path, code: Path) -> Command:
+    """Return the command that sends all warm-ups of a session, one after the other."""
+    return Command(
+        role="client",
+        image=session.image,
+        argv=("python", "-m", "harness.inside.waves", str(job)),
+        env={"PYTHONPATH": str(code)},
+    )
+
+
+def warmup_job(
+    session: Session, model: ClientModel, base_url: str, folder: Path
+) -> dict[str, list[list[str]]]:
+    """Return the job file's content for `harness.inside.waves`."""
+    return {
+        "waves": [
+            list(
+                wave_args(
+                    model,
+                    load,
+                    base_url=base_url,
+                    result_dir=str(folder),
+                    result_name=f"{load.name}.json",
+                )
+            )
+            for load in session.warmups
+        ]
+    }
+
+
+def cell_command(
+    session: Session, model: ClientModel, load: Load, base_url: str, folder: Path
+) -> Command:
+    """Return the client's command of one cell."""
+    argv = bench_argv(model, load, base_url=base_url, result_dir=str(folder), result_name=BENCH)
+    return Command(role="client", image=session.image, argv=argv)
+
+
+@dataclass(frozen=True)
+class ServerSession:
+    """Carries one planned session out on a server; `cells` are those still to be measured."""
+
+    context: Context
+    session: Session
+
+    def run(self, cells: list[Cell]) -> None:
+        """Measure ``cells``.
+
+        Raises:
+            EngineError: the server did not come up, or stopped in between. What was measured
+                before stays, and the cell that ran is recorded as failed.
+        """
+        number, folder = self.context.directory.new_session(self.session.recipe)
+        with self._served(folder) as server:
+            record = self._warm_up(number, folder, server)
+            for cell in cells:
+                self._measure(cell, server, record)
+
+    @contextlib.contextmanager
+    def _served(self, folder: Path) -> Iterator[VllmServer]:
+        port = free_port()
+        command = serve_command(self.session, self.context.model, port)
+        write_text(folder / "command.txt", self.context.runtime.line(command) + "\n")
+        server = VllmServer(
+            runtime=self.context.runtime,
+            command=command,
+            model_name=self.context.model.name,
+            port=port,
+            log=folder / "server.log",
+            owner=self.context.owner,
+            clock=self.context.clock,
+            limits=self.context.plan.limits,
+        )
+        try:
+            yield server
+        finally:
+            server.down()
+
+    def _warm_up(self, number: int, folder: Path, server: VllmServer) -> SessionRecord:
+        context, session = self.context, self.session
+        began = stamp(context.clock.now())
+        estimates = context.plan.estimates
+        with context.progress.step(
+            f"{session.recipe}: start the server", expected_s=estimates.engine_start_s
+        ):
+            startup = server.up(context.progress.tick)
+        checked = self._check_tokenizer(server)
+        job = folder / "warmup.json"
+        write_json(job, warmup_job(session, context.model, server.base_url, folder / "warmup"))
+        (folder / "warmup").mkdir(exist_ok=True)
+        with context.progress.step(
+            f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
+            expected_s=session.warmup_s,
+        ):
+            context.run_tool(
+                warmup_command(session, job, context.directory.code),
+                folder / "warmup.log",
+                "warm the server up",
+                context.plan.limits.wave_s * len(session.warmups),
+            )
+        record = SessionRecord(
+            recipe=session.recipe,
+            number=number,
+            began=began,
+            command=context.runtime.line(server.command),
+            startup=dict(startup),
+            warmups=tuple(f"warmup/{load.name}.json" for load in session.warmups),
+            tokenize_checked=checked,
+        )
+        write_json(folder / "session.json", record.model_dump(mode="json"))
+        return record
+
+    def _check_tokenizer(self, server: Server) -> int:
+        """Compare saved ids with what the server makes of the same text; return how many."""
+        checked = 0
+        for load in (cell.load for cell in self.session.cells):
+            manifest = self.context.directory.load_manifest(load)
+            path = self.context.directory.path / load.prompts_file
+            lines = path.read_text(encoding="utf-8").splitlines()
+            for sample in manifest.samples if manifest else ():
+                saved = json.loads(lines[sample.index])["prompt_token_ids"]
+                if self._tokenize(server, sample.text) != saved:
+                    raise EngineError(
+                        f"the server makes other tokens of prompt {sample.index} of "
+                        f"{load.prompts_file} than those that the other engine gets",
+                        usually="server and client load different tokenizers",
+                        next_step=f"compare {path} with POST {server.base_url}/tokenize",
+                    )
+                checked += 1
+        return checked
+
+    def _tokenize(self, server: Server, text: str) -> object:
+        url = f"{server.base_url}/tokenize"
+        try:
+            answer = requests.post(
+                url, json={"model": self.context.model.name, "prompt": text}, timeout=60
+            )
+            answer.raise_for_status()
+            return answer.json()["tokens"]
+        except (requests.RequestException, KeyError, TypeError) as error:
+            raise EngineError(
+                f"the server does not tokenize: {error}",
+                usually="it stopped right after it became ready",
+                next_step=f"try: curl -X POST {url}",
+            ) from error
+
+    def _measure(self, cell: Cell, server: VllmServer, record: SessionRecord) -> None:
+        context = self.context
+        folder = context.directory.cell(cell)
+        folder.mkdir(parents=True, exist_ok=True)
+        command = cell_command(self.session, context.model, cell.load, server.base_url, folder)
+        began, before = stamp(context.clock.now()), server.identity()
+        reason = None
+        with context.progress.step(cell.id, expected_s=cell.expected_s):
+            self._scrape(server, folder / "metrics-before.prom")
+            try:
+                self._run_client(command, folder, server)
+                self._scrape(server, folder / "metrics-after.prom")
+            except CellError as error:
+                reason = error.what
+        cell_record = CellRecord(
+            cell=cell.id,
+            session=f"sessions/{record.recipe}/{record.number}",
+            state="failed" if reason else "ran",
+            reason=reason,
+            began=began,
+            ended=stamp(context.clock.now()),
+            command=context.runtime.line(command),
+            engine_before=before,
+            engine_after=server.identity() if server.alive() else "gone",
+        )
+        write_json(folder / "cell.json", cell_record.model_dump(mode="json"))
+        if reason:
+            context.progress.say(f"  {cell.id} was not measured: {reason}")
+        if not server.alive():
+            raise EngineError(
+                f"the server stopped during {cell.id}; its last lines:\n{log_tail(server.log)}",
+                usually="too little memory, or a crash in a kernel of this workload",
+                next_step=f"read {server.log}",
+            )
+
+    def _run_client(self, command: Command, folder: Path, server: VllmServer) -> None:
+        """Run the client; a client that leaves no result did not measure, whatever it returns."""
+        context = self.context
+        log = folder / "client.log"
+        for stale in (folder / BENCH, log):
+            stale.unlink(missing_ok=True)
+        running = context.runtime.start(command, log=log, owner=context.owner)
+
+        def tick() -> None:
+            context.progress.tick()
+            if not server.alive():
+                msg = "the server stopped while the client was running"
+                raise CellError(msg, usually="a crash", next_step=f"read {server.log}")
+
+        limit = context.plan.limits.wave_s
+        try:
+            code = running.wait(limit, tick)
+        finally:
+            running.stop(grace=5)
+        if code is None:
+            what = f"the client did not finish within {limit:.0f} s"
+        elif code != 0:
+            what = f"the client ended with exit {code}: {log_tail(log, 1)}"
+        elif not (folder / BENCH).exists():
+            what = f"the client ended with exit 0 but wrote no result: {log_tail(log, 1)}"
+        else:
+            return
+        raise CellError(what, usually="the server refused the requests", next_step=f"read {log}")
+
+    def _scrape(self, server: VllmServer, path: Path) -> None:
+        """Keep the server's counters; without them a cell is still measured."""
+        try:
+            answer = requests.get(f"{server.base_url}/metrics", timeout=METRICS_SECONDS)
+            write_text(path, answer.text)
+        except requests.RequestException as error:
+            self.context.progress.say(f"  no counters from the server: {error}")

@@ -1,0 +1,52 @@
+"""A command as plain data, and what every runtime does with one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pydantic import JsonValue
+
+from harness.process import Owner, Running
+
+
+@dataclass(frozen=True, kw_only=True)
+class Command:
+    """One command inside an image's environment; ``argv[0]`` is a program of that environment."""
+
+    role: str
+    image: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+
+
+class Runtime(Protocol):
+    """Makes images ready, prints commands, and starts them."""
+
+    @property
+    def name(self) -> str:
+        """Name by which a person chooses it."""
+        ...
+
+    def prepare(self, image: str) -> Mapping[str, JsonValue]:
+        """Make ``image`` usable and return the evidence of what it is, for the run directory.
+
+        Raises:
+            HostError: this host cannot run it.
+            ImageError: it could not be installed, pulled or built.
+        """
+        ...
+
+    def preparation(self, image: str) -> list[str]:
+        """Return the shell lines by which `prepare` makes ``image``."""
+        ...
+
+    def line(self, command: Command) -> str:
+        """Return ``command`` as one shell line, ready to paste."""
+        ...
+
+    def start(self, command: Command, *, log: Path, owner: Owner) -> Running:
+        """Start ``command`` with its output in ``log``."""
+        ...

@@ -1,0 +1,71 @@
+"""The runtime ``local``: engines as processes of this host, or of the container we are in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import JsonValue
+
+from harness.clock import Clock
+from harness.console import Progress
+from harness.host.facts import HostFacts
+from harness.host.fit import check_cpu
+from harness.process import Owner, Process, shell_line
+from harness.runtime.base import Command
+from harness.runtime.environment import Environment, ensure
+
+PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
+"""What engines see of the user's shell: a stray VLLM_* or OMP_* there would change the numbers."""
+
+OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+
+
+@dataclass(frozen=True)
+class LocalRuntime:
+    """Runs commands in virtual environments below ``cache``."""
+
+    images: Path
+    cache: Path
+    facts: HostFacts
+    owner: Owner
+    clock: Clock
+    progress: Progress
+    reinstall: bool = False
+
+    name: ClassVar[str] = "local"
+
+    def prepare(self, image: str) -> Mapping[str, JsonValue]:
+        check_cpu(self.facts)
+        return ensure(
+            self._environment(image),
+            owner=self.owner,
+            clock=self.clock,
+            progress=self.progress,
+            reinstall=self.reinstall,
+        )
+
+    def preparation(self, image: str) -> list[str]:
+        return self._environment(image).recipe()
+
+    def line(self, command: Command) -> str:
+        return shell_line(self._argv(command), {**OFFLINE, **command.env})
+
+    def start(self, command: Command, *, log: Path, owner: Owner) -> Process:
+        return owner.spawn(self._argv(command), env=self._env(command), log=log)
+
+    def _environment(self, image: str) -> Environment:
+        return Environment(image, self.images, self.cache)
+
+    def _argv(self, command: Command) -> tuple[str, ...]:
+        program = self._environment(command.image).programs / command.argv[0]
+        return (str(program), *command.argv[1:])
+
+    def _env(self, command: Command) -> dict[str, str]:
+        programs = self._environment(command.image).programs
+        outer = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        path = os.pathsep.join([str(programs), outer.get("PATH", os.defpath)])
+        return {**outer, **OFFLINE, "PATH": path, **command.env}

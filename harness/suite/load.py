@@ -1,0 +1,192 @@
+"""Read a suite's folder into a checked `Suite`; every error names file, line and nearest name."""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from harness.errors import UsageError
+from harness.suite import yaml
+from harness.suite.model import RecipeFile, SuiteFile
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A suite's files, read and checked against each other."""
+
+    name: str
+    file: SuiteFile
+    recipes: dict[str, RecipeFile]
+
+
+def recipes_folder() -> Path:
+    """Return the clone's recipes/: the kit runs from a clone, installed in place."""
+    return Path(__file__).resolve().parents[2] / "recipes"
+
+
+def suite_names(root: Path) -> list[str]:
+    """Return the suites under ``root``, in the order of their names."""
+    return sorted(path.parent.name for path in root.glob("*/suite.yaml"))
+
+
+def load_suite(name: str, root: Path) -> Suite:
+    """Read ``root/name/``.
+
+    Raises:
+        UsageError: no such suite, or a file that breaks the schema.
+    """
+    names = suite_names(root)
+    if name not in names:
+        raise UsageError(
+            f"unknown suite {name!r}{nearest(name, names)}",
+            usually=f"the suites of this clone are: {', '.join(names) or 'none'}",
+            next_step="python -m harness plan SUITE",
+        )
+    folder = root / name
+    document = yaml.load(folder / "suite.yaml")
+    suite = validate(document, SuiteFile)
+    documents = {
+        path.stem: yaml.load(path)
+        for path in sorted(folder.glob("*.yaml"))
+        if path.name != "suite.yaml"
+    }
+    # Whole recipes first: a mistake in one must not be reported for those that extend it.
+    whole_first = sorted(documents, key=lambda recipe: "extends" in (documents[recipe].data or {}))
+    recipes = {
+        recipe: validate(_with_base(documents[recipe], documents), RecipeFile)
+        for recipe in whole_first
+    }
+    _check_references(document, suite, recipes)
+    return Suite(name, suite, recipes)
+
+
+def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> yaml.Document:
+    """Lay the differences of a recipe with ``extends`` over its base, one level deep."""
+    if not isinstance(document.data, dict) or "extends" not in document.data:
+        return document
+    name = document.data["extends"]
+    others = [other for other in documents if documents[other] is not document]
+    if name not in others:
+        line = document.line_of(("extends",))
+        raise UsageError(
+            f"{document.path}:{line}: unknown recipe {name!r}{nearest(str(name), others)}",
+            usually=f"this suite has: {', '.join(others) or 'no other'}",
+            next_step=f"open {document.path} at line {line}",
+        )
+    base = documents[name].data
+    if "extends" in base:
+        line = document.line_of(("extends",))
+        raise UsageError(
+            f"{document.path}:{line}: {name!r} extends a recipe itself",
+            usually="a reader should find every setting in two files at most",
+            next_step=f"extend {base['extends']!r} instead",
+        )
+    own = document.data
+    data = {**base, **own}
+    for section in ("args", "env", "why"):
+        if isinstance(own.get(section, {}), dict):
+            data[section] = {**base.get(section, {}), **own.get(section, {})}
+    settings = [data[section] for section in ("args", "env") if isinstance(data[section], dict)]
+    removed = {key for section in settings for key, value in section.items() if value is None}
+    for section in ("args", "env", "why"):
+        if isinstance(data[section], dict):
+            data[section] = {k: v for k, v in data[section].items() if k not in removed}
+    return yaml.Document(document.path, data, document.lines)
+
+
+def validate(document: yaml.Document, model: type[Model]) -> Model:
+    """Check ``document`` against ``model``.
+
+    Raises:
+        UsageError: with the line of the first value that is wrong.
+    """
+    try:
+        return model.model_validate(document.data)
+    except ValidationError as error:
+        # A misspelt key is two errors, unknown and missing: the unknown one names the mistake.
+        errors = error.errors()
+        first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
+        location = tuple(part for part in first["loc"])
+        line = document.line_of(location)
+        where = ".".join(str(part) for part in location) or "the file"
+        message = first["msg"].removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            key = str(location[-1])
+            message = f"unknown key{nearest(key, _fields_at(model, location[:-1]))}"
+        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        raise UsageError(
+            f"{document.path}:{line}: {where}: {message}{more}",
+            usually="a key is misspelt, stands at another depth, or has a value of another kind",
+            next_step=f"open {document.path} at line {line}",
+        ) from error
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ``, did you mean 'x'?`` where one of ``known`` is near, else nothing."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f", did you mean {close[0]!r}?" if close else ""
+
+
+def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
+    """Return the names that are valid at ``location``, walking the models' annotations."""
+    current: Any = model
+    for part in location:
+        if isinstance(current, type) and issubclass(current, BaseModel):
+            if part not in current.model_fields:
+                return []
+            current = current.model_fields[str(part)].annotation
+        else:
+            current = (
+                typing.get_args(current)[-1] if typing.get_origin(current) is dict else current
+            )
+        current = _model_within(current)
+    is_model = isinstance(current, type) and issubclass(current, BaseModel)
+    return list(current.model_fields) if is_model else []
+
+
+def _model_within(annotation: Any) -> Any:  # noqa: ANN401 - annotations have no common type
+    """Strip Annotated, Optional and tuple off an annotation; leave dict for its keys."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated or origin is tuple:
+        return _model_within(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return _model_within(typing.get_args(annotation)[0])
+    return annotation
+
+
+def _check_references(
+    document: yaml.Document, suite: SuiteFile, recipes: dict[str, RecipeFile]
+) -> None:
+    """Check every name that one part of the suite uses of another."""
+
+    def check(kind: str, name: str, known: Iterable[str], location: yaml.Location) -> None:
+        if name in known:
+            return
+        line = document.line_of(location)
+        raise UsageError(
+            f"{document.path}:{line}: unknown {kind} {name!r}{nearest(name, known)}",
+            usually=f"this suite has: {', '.join(sorted(known)) or 'none'}",
+            next_step=f"open {document.path} at line {line}",
+        )
+
+    for index, session in enumerate(suite.sessions):
+        check("recipe", session.recipe, recipes, ("sessions", index, "recipe"))
+        for place, workload in enumerate(session.workloads):
+            check("workload", workload, suite.workloads, ("sessions", index, "workloads", place))
+    for number, table in enumerate(suite.tables):
+        for index, row in enumerate(table.rows):
+            where: yaml.Location = ("tables", number, "rows", index, "workload")
+            check("workload", row.workload, suite.workloads, where)
+        for index, column in enumerate(table.columns):
+            for name in (column.recipe, *(column.ratio or ())):
+                if name is not None:
+                    check("recipe", name, recipes, ("tables", number, "columns", index))

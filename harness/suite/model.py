@@ -1,0 +1,189 @@
+"""The schema of a suite's files, strict: an unknown key or a wrong type is an error.
+
+Units: lengths in tokens, times in seconds, rates in tokens per second.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+
+Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, strict=False)]
+
+Metric = Literal[
+    "output_throughput", "total_throughput", "input_throughput", "mean_tpot_ms", "mean_ttft_ms"
+]
+
+
+class Strict(BaseModel):
+    """Base of all file models: nothing unknown, nothing coerced, nothing changed later."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Workload(Strict):
+    """Input length, output length and load of one row of a published table."""
+
+    input_len: Count
+    output_len: Count
+    concurrency: Count
+    prompts: Count
+
+    @property
+    def shape(self) -> str:
+        """Name what kernels see of the workload: the lengths, not the load."""
+        return f"{short_length(self.input_len)}-{short_length(self.output_len)}".lower()
+
+    @property
+    def label(self) -> str:
+        """Name the lengths as the publication does: ``1K → 1K``."""
+        return f"{short_length(self.input_len)} → {short_length(self.output_len)}"
+
+
+def short_length(tokens: int) -> str:
+    """Write whole multiples of 1,024 as ``1K``, ``8K``; all else as it is."""
+    return f"{tokens // 1024}K" if tokens % 1024 == 0 else str(tokens)
+
+
+class Warmup(Strict):
+    """The discarded wave that each engine session runs once for each shape."""
+
+    prompts: Count
+    max_output_len: Count | None = None
+
+
+class GeneratedModel(Strict):
+    """A model that the kit generates: random weights, nothing to download."""
+
+    name: str
+    generator: Literal["tiny-llama"]
+
+
+class Hardware(Strict):
+    """The host that a suite is made for; `reproduce` takes the suite whose host it is on."""
+
+    gpu_name_prefix: str
+    gpu_count: Count
+
+
+class SuiteSession(Strict):
+    """One engine start and the workloads that it serves, in this order."""
+
+    recipe: Identifier
+    workloads: Annotated[tuple[Identifier, ...], Field(min_length=1, strict=False)]
+
+
+class Column(Strict):
+    """One column of a table: the row's own facts, one recipe's metric, or a quotient of two."""
+
+    title: str
+    show: Literal["shape", "concurrency"] | None = None
+    recipe: Identifier | None = None
+    metric: Metric | None = None
+    ratio: Annotated[tuple[Identifier, Identifier], Field(strict=False)] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if sum(source is not None for source in (self.show, self.recipe, self.ratio)) != 1:
+            msg = "a column takes exactly one of: show, recipe, ratio"
+            raise ValueError(msg)
+        if self.show and self.metric:
+            msg = "a column that shows the workload has no metric"
+            raise ValueError(msg)
+        return self
+
+
+class Row(Strict):
+    """One row of a table; `metric` serves the columns that name none."""
+
+    workload: Identifier
+    label: str | None = None
+    metric: Metric | None = None
+
+
+class Table(Strict):
+    """One table of the publication, in its own columns and order."""
+
+    id: Identifier
+    title: str
+    columns: Annotated[tuple[Column, ...], Field(min_length=1, strict=False)]
+    rows: Annotated[tuple[Row, ...], Field(min_length=1, strict=False)]
+    note: str | None = None
+
+    @model_validator(mode="after")
+    def _metric_known(self) -> Self:
+        for row in self.rows:
+            for column in self.columns:
+                if column.show is None and column.metric is None and row.metric is None:
+                    msg = f"neither column {column.title!r} nor row {row.workload!r} has a metric"
+                    raise ValueError(msg)
+        return self
+
+
+class Estimates(Strict):
+    """What the plan's durations are computed from, and where these figures come from."""
+
+    source: str
+    engine_start_s: Positive
+    client_start_s: Positive
+    prompts_s: Positive
+    input_tok_s: Positive
+    output_tok_s: Positive
+
+
+class Limits(Strict):
+    """Deadlines after which something that does not answer is ended."""
+
+    engine_start_s: Positive
+    wave_s: Positive
+    stop_s: Positive
+
+
+class SuiteFile(Strict):
+    """``suite.yaml``."""
+
+    schema_version: Literal[1]
+    title: str
+    about: str
+    notice: str | None = None
+    notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    hardware: Hardware | None = None
+    model: GeneratedModel
+    repeats: Count = 1
+    warmup: Warmup
+    workloads: dict[Identifier, Workload]
+    sessions: Annotated[tuple[SuiteSession, ...], Field(min_length=1, strict=False)]
+    tables: Annotated[tuple[Table, ...], Field(strict=False)]
+    estimates: Estimates
+    limits: Limits
+
+
+class RecipeFile(Strict):
+    """``<recipe>.yaml``: one engine in one configuration, with the reason for each setting.
+
+    With ``extends``, the file holds only its differences from another recipe of the suite; a
+    setting given as null is taken away.
+    """
+
+    schema_version: Literal[1]
+    extends: Identifier | None = None
+    title: str
+    engine: Literal["vllm-server", "vllm-offline"]
+    image: Identifier
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+    env: dict[str, str] = Field(default_factory=dict)
+    why: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _every_setting_has_a_reason(self) -> Self:
+        settings = {*self.args, *self.env}
+        if missing := sorted(settings - set(self.why)):
+            msg = f"no reason given under `why` for: {', '.join(missing)}"
+            raise ValueError(msg)
+        if unknown := sorted(set(self.why) - settings):
+            msg = f"`why` explains what is not set: {', '.join(unknown)}"
+            raise ValueError(msg)
+        return self

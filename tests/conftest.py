@@ -1,0 +1,205 @@
+"""A small suite, a made-up engine environment, and a guard against anything real."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml as pyyaml
+
+from harness.clock import Clock, SystemClock
+from harness.host.facts import HostFacts, HostReading
+from harness.process import OWNER_VARIABLE
+from harness.runner.run import Outcome, Site, reproduce
+from harness.runtime.environment import COMPLETE, Environment
+from harness.suite.load import load_suite
+from harness.suite.plan import Plan, make_plan
+
+RESOURCES = Path(__file__).parent / "resources"
+IMAGE = "vllm-cpu"
+
+FACTS = HostFacts(
+    host_id="0000test",
+    machine="x86_64",
+    cpu="A test CPU",
+    cpu_flags=frozenset({"avx2"}),
+    cores=2,
+    memory_gib=24.0,
+    system="Test OS",
+    kernel="6.0",
+    python="3.11.0",
+    gpus=(),
+)
+
+SUITE = {
+    "schema_version": 1,
+    "title": "A test suite",
+    "about": "Made up.",
+    "notice": "Nothing here was measured.",
+    "model": {"name": "tiny-llama", "generator": "tiny-llama"},
+    "warmup": {"prompts": 2, "max_output_len": 4},
+    "workloads": {
+        "128-8-c2": {"input_len": 128, "output_len": 8, "concurrency": 2, "prompts": 2},
+        "1k-1-c1": {"input_len": 1024, "output_len": 1, "concurrency": 1, "prompts": 1},
+    },
+    "sessions": [
+        {"recipe": "server", "workloads": ["128-8-c2", "1k-1-c1"]},
+        {"recipe": "offline", "workloads": ["128-8-c2", "1k-1-c1"]},
+    ],
+    "tables": [
+        {
+            "id": "decode",
+            "title": "Decode",
+            "columns": [
+                {"title": "In → Out", "show": "shape"},
+                {"title": "Concurrent", "show": "concurrency"},
+                {"title": "Output tok/s", "recipe": "server", "metric": "output_throughput"},
+                {"title": "TPOT", "recipe": "server", "metric": "mean_tpot_ms"},
+                {"title": "server ÷ offline", "ratio": ["server", "offline"]},
+            ],
+            "rows": [
+                {"workload": "128-8-c2", "metric": "output_throughput"},
+                {"workload": "1k-1-c1", "metric": "input_throughput", "label": "1K → 1 (prefill)"},
+            ],
+        }
+    ],
+    "estimates": {
+        "source": "nothing",
+        "engine_start_s": 1,
+        "client_start_s": 1,
+        "prompts_s": 1,
+        "input_tok_s": 1000,
+        "output_tok_s": 100,
+    },
+    "limits": {"engine_start_s": 20, "wave_s": 20, "stop_s": 2},
+}
+
+SERVER = {
+    "schema_version": 1,
+    "title": "A server",
+    "engine": "vllm-server",
+    "image": IMAGE,
+    "args": {"--enforce-eager": True},
+    "why": {"--enforce-eager": "it is a test"},
+}
+
+
+class QuietProgress:
+    """Keeps what a person would have seen."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+    def expect(self, seconds: float) -> None:
+        pass
+
+    def step(self, text: str, *, expected_s: float) -> QuietProgress:
+        self.lines.append(text)
+        return self
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def tick(self) -> None:
+        pass
+
+
+@dataclass
+class Kit:
+    """The kit with made-up engines, in a folder of its own."""
+
+    folder: Path
+    suite: dict[str, object] = field(default_factory=lambda: json.loads(json.dumps(SUITE)))
+    progress: QuietProgress = field(default_factory=QuietProgress)
+    clock: Clock = field(default_factory=SystemClock)
+
+    @property
+    def site(self) -> Site:
+        return Site(
+            reports=self.folder / "reports",
+            cache=self.folder / "cache",
+            images=self.folder / "docker",
+        )
+
+    def write_suite(self) -> None:
+        recipes = self.folder / "recipes" / "test"
+        recipes.mkdir(parents=True, exist_ok=True)
+        (recipes / "suite.yaml").write_text(pyyaml.safe_dump(self.suite, sort_keys=False))
+        (recipes / "server.yaml").write_text(pyyaml.safe_dump(SERVER, sort_keys=False))
+        offline = {"schema_version": 1, "extends": "server", "engine": "vllm-offline"}
+        (recipes / "offline.yaml").write_text(pyyaml.safe_dump({**offline, "title": "In-process"}))
+
+    def install_fake(self) -> None:
+        image = self.site.images / IMAGE
+        image.mkdir(parents=True)
+        (image / "requirements.lock").write_text("nothing==1\n")
+        environment = Environment(IMAGE, self.site.images, self.site.cache)
+        environment.programs.mkdir(parents=True)
+        source = (RESOURCES / "fake_engine.py").read_text()
+        for program in ("vllm", "python"):
+            path = environment.programs / program
+            path.write_text(f"#!{sys.executable}\n{source}")
+            path.chmod(0o755)
+        (environment.folder / COMPLETE).write_text(json.dumps({"image": IMAGE, "torch": []}))
+
+    def fault(self, **faults: object) -> None:
+        path = self.folder / "home" / "fake.json"
+        path.write_text(json.dumps(faults))
+
+    def heal(self) -> None:
+        (self.folder / "home" / "fake.json").unlink(missing_ok=True)
+
+    def plan(self, **options: object) -> Plan:
+        self.write_suite()
+        suite = load_suite("test", self.folder / "recipes")
+        pins = {IMAGE: "0" * 64}
+        return make_plan(suite, runtime="local", pins=pins, kit_version="0.0", **options)
+
+    def run(self, *, fresh: bool = False, **options: object) -> Outcome:
+        host = HostReading(FACTS, {"cpuinfo.txt": "made up\n"})
+        return reproduce(
+            self.plan(**options),
+            self.site,
+            host,
+            fresh=fresh,
+            clock=self.clock,
+            progress=self.progress,
+        )
+
+    def runs(self) -> list[Path]:
+        return sorted(self.site.reports.glob("*"))
+
+
+@pytest.fixture
+def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
+    """The kit with an environment whose programs are `resources/fake_engine.py`."""
+    (tmp_path / "home").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    made = Kit(tmp_path)
+    made.install_fake()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> object:
+    """Fail a test that leaves a process which the kit started."""
+    yield
+    left = []
+    for candidate in psutil.process_iter():
+        try:
+            # By the name of test runs: a real run beside the tests is not ours.
+            if candidate.environ().get(OWNER_VARIABLE, "").startswith("test"):
+                left.append(candidate.cmdline())
+        except psutil.Error:
+            continue
+    assert not left, f"left running: {left}"

@@ -1,0 +1,216 @@
+"""A stand-in for an engine environment's programs, for unit tests: no engine is behind it.
+
+It is installed as ``vllm`` and ``python`` of a made-up environment. What it should do wrong is read
+from ``fake.json`` in HOME; without it everything goes well. Its numbers are made up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+BEGIN = 1
+FAULTS = Path(os.environ["HOME"]) / "fake.json"
+
+
+def fault(name: str) -> object:
+    return json.loads(FAULTS.read_text()).get(name) if FAULTS.exists() else None
+
+
+def option(arguments: list[str], name: str) -> str:
+    return arguments[arguments.index(name) + 1]
+
+
+def tokens(text: str) -> list[int]:
+    return [BEGIN, *(ord(letter) for letter in text)]
+
+
+def serve(arguments: list[str]) -> int:
+    name, port = option(arguments, "--served-model-name"), int(option(arguments, "--port"))
+    print("INFO fake server loading", flush=True)
+    if fault("serve") == "dies-loading":
+        print("ValueError: no such setting", flush=True)
+        return 3
+    if fault("serve") == "ignores-sigterm":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if fault("serve") == "never-ready":
+        while True:
+            time.sleep(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            served = "another-model" if fault("serve") == "another-model" else name
+            self.answer(
+                {
+                    "/health": {},
+                    "/version": {"version": "0.0-fake"},
+                    "/v1/models": {"data": [{"id": served}]},
+                    "/metrics": {"fake": 1},
+                }[self.path]
+            )
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if self.path == "/die":
+                print("Segmentation fault (made up)", flush=True)
+                os._exit(139)
+            shift = 1 if fault("serve") == "other-tokens" else 0
+            self.answer({"tokens": [token + shift for token in tokens(body["prompt"])]})
+
+        def answer(self, body: object) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    try:
+        ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+    except OSError as error:
+        print(f"OSError: {error}", flush=True)
+        return 1
+    return 0
+
+
+def bench(arguments: list[str]) -> int:
+    url = option(arguments, "--base-url")
+    folder = Path(option(arguments, "--result-dir"))
+    trouble = fault("bench") or {}
+    wrong = trouble.get(next((part for part in trouble if part in str(folder)), ""))
+    if wrong == "no-result":
+        print("all requests failed", flush=True)
+        return 0
+    if wrong == "exit-1":
+        print("ConnectionRefusedError", flush=True)
+        return 1
+    if wrong == "hangs":
+        (folder / "hanging").touch()
+        while True:
+            time.sleep(1)
+    if wrong in ("server-dies", "server-dies-once"):
+        if wrong == "server-dies-once":
+            FAULTS.unlink()
+        request = urllib.request.Request(f"{url}/die", data=b"{}", method="POST")
+        with contextlib.suppress(OSError):
+            urllib.request.urlopen(request, timeout=5)
+        while True:
+            time.sleep(1)
+    count = int(option(arguments, "--num-prompts"))
+    inputs = [int(option(arguments, "--random-input-len"))] * count
+    outputs = [int(option(arguments, "--random-output-len"))] * count
+    if wrong == "short-output":
+        outputs[0] -= 1
+    done = 0 if wrong == "all-failed" else count
+    duration = 2.0
+    result = {
+        "model_id": option(arguments, "--model"),
+        "num_prompts": count,
+        "max_concurrency": int(option(arguments, "--max-concurrency")),
+        "duration": duration,
+        "completed": done,
+        "failed": count - done,
+        "output_throughput": sum(outputs) / duration,
+        "total_token_throughput": (sum(inputs) + sum(outputs)) / duration,
+        "mean_ttft_ms": 12.5,
+        "mean_tpot_ms": 24.8 if max(outputs) > 1 else 0.0,
+        "input_lens": inputs,
+        "output_lens": outputs,
+        "errors": ["" if done else "Connection refused"] * count,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / option(arguments, "--result-filename")).write_text(json.dumps(result))
+    return 0
+
+
+def prompts(job: dict[str, object]) -> int:
+    for wanted in job["sets"]:
+        arguments = wanted["client_args"]
+        length = int(option(arguments, "--random-input-len"))
+        texts = [
+            chr(97 + index % 26) * (length - 1)
+            for index in range(int(option(arguments, "--num-prompts")))
+        ]
+        lines = "".join(json.dumps({"prompt_token_ids": tokens(text)}) + "\n" for text in texts)
+        path = Path(wanted["ids"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(lines)
+        manifest = {
+            "made_by": "a fake",
+            "client_args": arguments,
+            "special_token_ids": [BEGIN],
+            "count": len(texts),
+            "lengths": [length + (fault("prompts") == "drift")] * len(texts),
+            "sha256": hashlib.sha256(lines.encode()).hexdigest(),
+            "samples": [{"index": 0, "text": texts[0]}],
+        }
+        Path(wanted["manifest"]).write_text(json.dumps(manifest))
+    return 0
+
+
+def driver(job: dict[str, object]) -> int:
+    trouble = fault("driver") or {}
+    with Path(job["events"]).open("a") as events:
+
+        def emit(event: str, **fields: object) -> None:
+            events.write(json.dumps({"event": event, "time": 0.0, **fields}) + "\n")
+            events.flush()
+
+        if trouble.get("start") == "dies":
+            print("RuntimeError: no memory", flush=True)
+            return 1
+        emit("ready", vllm="0.0-fake", sampling={}, kv_cache_tokens=1)
+        for wave in job["waves"]:
+            emit("wave-started", wave=wave["id"])
+            if trouble.get(wave["id"]) == "dies":
+                print("RuntimeError: made up", flush=True)
+                return 1
+            if trouble.get(wave["id"]) == "hangs":
+                while True:
+                    time.sleep(1)
+            lines = Path(wave["ids"]).read_text().splitlines()
+            length, count = wave["output_len"], len(lines)
+            record = {
+                "duration_s": float(count),
+                "requests": [
+                    {
+                        "index": index,
+                        "start_s": 0.0,
+                        "token_times_s": [0.5 + step * 0.01 for step in range(length)],
+                        "prompt_tokens": len(json.loads(line)["prompt_token_ids"]),
+                        "output_tokens": length,
+                        "finish_reason": "length",
+                    }
+                    for index, line in enumerate(lines)
+                ],
+            }
+            path = Path(wave["result"])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record))
+            emit("wave-finished", wave=wave["id"], duration_s=float(count))
+        emit("finished")
+    return 0
+
+
+def main() -> int:
+    program, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+    if program == "vllm":
+        return serve(arguments) if arguments[0] == "serve" else bench(arguments)
+    module, job = arguments[1], json.loads(Path(arguments[2]).read_text())
+    if module == "harness.inside.waves":
+        return max(bench(wave) for wave in job["waves"])
+    return {"harness.inside.prompts": prompts, "harness.inside.driver": driver}[module](job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,88 @@
+"""A mistake in a suite is found with its file, its line and the nearest valid name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.suite.load import load_suite, recipes_folder, suite_names
+from tests.conftest import Kit
+
+
+def mistake(kit: Kit, name: str, old: str, new: str) -> str:
+    """Put a mistake into a file of the test suite; return the error's first part."""
+    kit.write_suite()
+    path = kit.folder / "recipes" / "test" / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UsageError) as caught:
+        load_suite("test", kit.folder / "recipes")
+    assert caught.value.exit_code == 2
+    return caught.value.what.replace(f"{path.parent}/", "")
+
+
+@pytest.mark.parametrize("name", suite_names(recipes_folder()))
+def test_suites_of_the_clone_load(name: str) -> None:
+    assert load_suite(name, recipes_folder()).name == name
+
+
+def test_unknown_suite(kit: Kit) -> None:
+    kit.write_suite()
+    with pytest.raises(UsageError, match="unknown suite 'tset', did you mean 'test'"):
+        load_suite("tset", kit.folder / "recipes")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("suite.yaml", "  prompts: 2", "  prompt: 2",
+         "suite.yaml:9: warmup.prompt: unknown key, did you mean 'prompts'?"),
+        ("suite.yaml", "    input_len: 128", "    input_length: 128",
+         "suite.yaml:13: workloads.128-8-c2.input_length: unknown key, did you mean 'input_len'?"),
+        ("suite.yaml", "    concurrency: 2", "    concurrency: two",
+         "suite.yaml:15: workloads.128-8-c2.concurrency: Input should be a valid integer"),
+        ("suite.yaml", "    concurrency: 2", "    concurrency: 0",
+         "suite.yaml:15: workloads.128-8-c2.concurrency: Input should be greater than or equal"),
+        ("suite.yaml", "- recipe: offline", "- recipe: ofline",
+         "suite.yaml:27: unknown recipe 'ofline', did you mean 'offline'?"),
+        ("suite.yaml", "  - 1k-1-c1", "  - 1k-1-c2",
+         "suite.yaml:26: unknown workload '1k-1-c2', did you mean '1k-1-c1'?"),
+        ("server.yaml", "--enforce-eager: it is", "--enforce-egaer: it is",
+         "server.yaml:1: the file: no reason given under `why` for: --enforce-eager"),
+        ("server.yaml", "engine: vllm-server", "engine: vllm-sever",
+         "server.yaml:3: engine: Input should be 'vllm-server' or 'vllm-offline'"),
+        ("server.yaml", "image: vllm-cpu", "image: vllm-cpu\nimge: x",
+         "server.yaml:5: imge: unknown key, did you mean 'image'?"),
+        ("offline.yaml", "extends: server", "extends: servr",
+         "offline.yaml:2: unknown recipe 'servr', did you mean 'server'?"),
+    ],
+)  # fmt: skip
+def test_mistakes(kit: Kit, name: str, old: str, new: str, message: str) -> None:
+    assert mistake(kit, name, old, new).startswith(message)
+
+
+def test_recipe_takes_settings_away_with_null(kit: Kit) -> None:
+    kit.write_suite()
+    path = kit.folder / "recipes" / "test" / "offline.yaml"
+    path.write_text(path.read_text() + "args:\n  --enforce-eager: null\n")
+    recipe = load_suite("test", kit.folder / "recipes").recipes["offline"]
+    assert recipe.args == {}
+    assert recipe.why == {}
+
+
+def test_offline_recipe_of_the_smoke_suite_differs_from_the_server_as_written() -> None:
+    recipes = load_suite("smoke", recipes_folder()).recipes
+    server, offline = recipes["vllm"], recipes["vllm-offline"]
+    assert offline.args == server.args
+    assert set(offline.env.items()) - set(server.env.items()) == {
+        ("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+    }
+
+
+def test_a_folder_is_all_that_a_new_suite_needs(kit: Kit) -> None:
+    kit.write_suite()
+    assert suite_names(kit.folder / "recipes") == ["test"]
+    assert suite_names(Path("/nowhere")) == []

@@ -1,0 +1,187 @@
+"""The command line as a user meets it: first lines, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.cli import main
+from harness.clock import SystemClock
+from tests.conftest import Kit
+
+ROOT = Path(__file__).parents[1]
+
+# The command line on the made-up engines: its folders are replaced, nothing else.
+ON_FAKES = """
+import sys
+from pathlib import Path
+import harness.cli as cli
+folder = Path({folder!r})
+cli.recipes_folder = lambda: folder / "recipes"
+cli.images_folder = lambda: folder / "docker"
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def command(kit: Kit, *arguments: str) -> list[str]:
+    kit.write_suite()
+    return [sys.executable, "-c", ON_FAKES.format(folder=str(kit.folder)), *arguments]
+
+
+def environment(kit: Kit) -> dict[str, str]:
+    return {**os.environ, "B300_REPRO_CACHE": str(kit.site.cache), "COLUMNS": "100"}
+
+
+def call(kit: Kit, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(kit, *arguments),
+        env=environment(kit),
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+
+
+def test_run_prints_the_report_on_stdout_and_progress_on_stderr(kit: Kit) -> None:
+    done = call(kit, "run", "test")
+    assert done.returncode == 0, done.stderr
+    count, report = done.stdout.splitlines()
+    assert count == "4 of 4 cells measured"
+    assert Path(report).read_text().startswith("# A test suite: measured")
+    lines = done.stderr.splitlines()
+    assert lines[1] == "Suite test: A test suite, 4 cells, runtime local."
+    assert lines[2] == "Nothing here was measured."
+    assert "> server/128-8-c2/r1, about 1 s" in lines
+    again = call(kit, "run", "test")
+    assert again.stdout == done.stdout
+    assert "measured on this host already" in again.stderr
+
+
+def test_cell_without_a_number_is_exit_1(kit: Kit) -> None:
+    kit.fault(bench={"cells/server/128-8-c2": "no-result"})
+    done = call(kit, "run", "test")
+    assert done.returncode == 1
+    assert done.stdout.startswith("3 of 4 cells measured\n")
+
+
+def test_engine_that_does_not_start_is_exit_5_with_three_parts(kit: Kit) -> None:
+    kit.fault(serve="dies-loading")
+    done = call(kit, "run", "test")
+    assert done.returncode == 5
+    message = done.stderr[done.stderr.rindex("error:") :]
+    assert [line.split(":")[0] for line in message.splitlines() if not line.startswith(" ")] == [
+        "error",
+        "usually",
+        "next",
+    ]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["run", "smok"], 2, "unknown suite 'smok', did you mean 'smoke'?"),
+        (["plan", "smoke", "--suite", "other"], 2, "two suites are named"),
+        (["plan", "smoke", "--only", "vlm"], 2, "did you mean 'vllm'?"),
+        (["report", "/nowhere"], 2, "cannot read /nowhere/run.json"),
+    ],
+)
+def test_wrong_use(
+    arguments: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("repeats", ["0", "-1", "x"])
+def test_wrong_number_is_exit_2(repeats: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["plan", "--repeats", repeats])
+    assert caught.value.code == 2
+    assert "--repeats" in capsys.readouterr().err
+
+
+def test_dry_run_prints_every_command_and_makes_nothing(kit: Kit) -> None:
+    done = call(kit, "run", "test", "--dry-run")
+    assert done.returncode == 0
+    lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
+    assert sum("vllm bench serve" in line for line in lines) == 2
+    assert sum("vllm serve" in line for line in lines) == 1
+    assert sum("harness.inside.driver" in line for line in lines) == 1
+    assert sum("pip install" in line for line in lines) == 2
+    assert not kit.site.reports.exists()
+
+
+def test_plan_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "smoke"]) == 0
+    text = capsys.readouterr().out
+    assert "14 cells in 2 engine sessions" in text
+    assert "vllm/8k-1k-c4/r1: 4 x 8,192 -> 1,024 tokens, 4 at once" in text
+
+
+def test_report_is_derived_again_from_the_files(kit: Kit) -> None:
+    report = Path(call(kit, "run", "test").stdout.splitlines()[1])
+    before = report.read_text()
+    report.unlink()
+    assert main(["report", str(report.parent)]) == 0
+    assert report.read_text() == before
+
+
+def under_nox(kit: Kit) -> list[str]:
+    """Return the nox call of a user, in the environment that we are in, on the made-up engines."""
+    kit.write_suite()
+    python = kit.folder / "bin" / "python"
+    python.parent.mkdir()
+    code = ON_FAKES.format(folder=str(kit.folder)).replace("sys.argv[1:]", "sys.argv[3:]")
+    python.write_text(f"#!{sys.executable}\n{code}")
+    python.chmod(0o755)
+    nox = ["-m", "nox", "-f", str(ROOT / "noxfile.py"), "--no-venv", "--no-install"]
+    return [sys.executable, *nox, "-s", "reproduce", "--", "test"]
+
+
+@pytest.mark.parametrize("how", ["SIGINT", "SIGTERM", "Ctrl-C under nox"])
+def test_interrupt_keeps_cells_leaves_no_process_and_goes_on(kit: Kit, how: str) -> None:
+    kit.fault(bench={"cells/server/1k-1-c1": "hangs"})
+    nox = how == "Ctrl-C under nox"
+    argv = under_nox(kit) if nox else command(kit, "run", "test")
+    env = environment(kit)
+    env["PATH"] = os.pathsep.join([str(kit.folder / "bin"), env["PATH"]])
+    clock = SystemClock()
+    with subprocess.Popen(
+        argv,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        cwd=ROOT,
+    ) as running:
+        deadline = clock.monotonic() + 40
+        while not list(kit.site.reports.glob("*/cells/server/1k-1-c1/r1/hanging")):
+            assert clock.monotonic() < deadline
+            assert running.poll() is None
+            clock.sleep(0.05)
+        children = psutil.Process(running.pid).children(recursive=True)
+        assert len(children) >= 2
+        # A terminal sends Ctrl-C to its whole foreground group.
+        os.killpg(running.pid, signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
+        output, _ = running.communicate(timeout=40)
+    assert running.returncode == 130
+    assert "interrupted: finished cells are kept" in output
+    assert not [child for child in children if child.is_running()]
+    (run,) = kit.runs()
+    assert json.loads((run / "run.json").read_text())["state"] == "interrupted"
+    kept = (run / "cells/server/128-8-c2/r1/cell.json").read_bytes()
+    kit.heal()
+    done = call(kit, "run", "test")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 4 cells are done" in done.stderr
+    assert (run / "cells/server/128-8-c2/r1/cell.json").read_bytes() == kept
