@@ -52,7 +52,7 @@ def reproduce(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
-    session.run("pytest", "-m", "not real", *session.posargs)
+    session.run("pytest", "-m", "not real", "-n", "auto", *session.posargs)
 
 
 @nox.session(default=False)

@@ -191,14 +191,15 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left() -> object:
-    """Fail a test that leaves a process which the kit started."""
+def _nothing_left(tmp_path: Path) -> object:
+    """Fail a test that leaves a process which the kit started for it."""
     yield
     left = []
     for candidate in psutil.process_iter():
         try:
-            # By the name of test runs: a real run beside the tests is not ours.
-            if candidate.environ().get(OWNER_VARIABLE, "").startswith("test"):
+            # Its environment names the test's folder: tests run beside each other.
+            environ = candidate.environ()
+            if OWNER_VARIABLE in environ and any(str(tmp_path) in v for v in environ.values()):
                 left.append(candidate.cmdline())
         except psutil.Error:
             continue

@@ -29,7 +29,7 @@ FAMILY = (
 
 @pytest.fixture
 def owner(tmp_path: Path) -> Owner:
-    return Owner("test-owner", tmp_path / "processes.jsonl", SystemClock())
+    return Owner(f"test{tmp_path}", tmp_path / "processes.jsonl", SystemClock())
 
 
 def start(owner: Owner, code: str, tmp_path: Path) -> Process:
@@ -93,7 +93,7 @@ def test_leftovers_of_a_killed_harness_are_found_and_ended(owner: Owner, tmp_pat
     code = (
         "import sys, signal; from pathlib import Path; from harness.clock import SystemClock; "
         "from harness.process import Owner; "
-        f"o = Owner('test-owner', Path({str(owner.ledger)!r}), SystemClock()); "
+        f"o = Owner({owner.run_id!r}, Path({str(owner.ledger)!r}), SystemClock()); "
         f"o.spawn([sys.executable, '-c', {FAMILY.format(own=False, env='{}')!r}], env={{}}, "
         f"log=Path({str(tmp_path / 'log')!r})); signal.pause()"
     )

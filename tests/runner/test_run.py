@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from datetime import UTC, datetime
 
 import pytest
 
 from harness.errors import EngineError, HostError
 from harness.results.collect import collect
+from harness.results.run_directory import RunDirectory
 from tests.conftest import Kit
 
 
 def statuses(kit: Kit) -> dict[str, str]:
-    from harness.results.run_directory import RunDirectory
-
     results = collect(RunDirectory(kit.runs()[-1]))
     return {each.cell.id: each.status for each in results.cells}
 
 
-def test_every_cell_is_measured_and_reported(kit: Kit) -> None:
+def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     outcome = kit.run()
     assert outcome.results.complete
     assert outcome.directory.load_record().state == "finished"
+
     report = outcome.directory.report.read_text()
     assert report.startswith("# A test suite: measured\n")
     assert "**Nothing here was measured.**" in report
@@ -31,9 +33,6 @@ def test_every_cell_is_measured_and_reported(kit: Kit) -> None:
     row = "| 128 → 8 | 2 | [8.0](cells/server/128-8-c2/r1/bench.json) | "
     assert row + "[24.8 ms](cells/server/128-8-c2/r1/bench.json) | 0.3× |" in report
 
-
-def test_tables_have_the_published_form(kit: Kit) -> None:
-    outcome = kit.run()
     assert (outcome.directory.path / "tables" / "decode.md").read_text().splitlines() == [
         "| In → Out | Concurrent | Output tok/s | TPOT | server ÷ offline |",
         "|---|---|---|---|---|",
@@ -41,15 +40,15 @@ def test_tables_have_the_published_form(kit: Kit) -> None:
         "| 1K → 1 (prefill) | 1 | 0.5 | — | 0.2× |",
     ]
 
-
-def test_every_link_of_the_report_leads_to_a_file(kit: Kit) -> None:
-    import re
-
-    outcome = kit.run()
-    targets = re.findall(r"\]\(([^)]+)\)", outcome.directory.report.read_text())
+    targets = re.findall(r"\]\(([^)]+)\)", report)
     assert len(targets) > 20
-    missing = [target for target in targets if not (outcome.directory.path / target).exists()]
-    assert missing == []
+    assert [each for each in targets if not (outcome.directory.path / each).exists()] == []
+
+    record = json.loads(outcome.directory.record_file.read_text())
+    assert record["schema_version"] == 1
+    assert record["plan_hash"] == kit.plan().hash()
+    assert record["images"] == {"vllm-cpu": {"image": "vllm-cpu", "torch": []}}
+    assert outcome.directory.load_plan() == kit.plan()
 
 
 def test_engines_get_the_same_prompts(kit: Kit) -> None:
@@ -70,8 +69,6 @@ def test_second_call_only_names_the_report(kit: Kit) -> None:
 
 
 def test_fresh_begins_a_new_run(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    from datetime import UTC, datetime
-
     kit.run()
     later = datetime(2040, 1, 1, tzinfo=UTC)
     monkeypatch.setattr("harness.clock.SystemClock.now", lambda self: later)
@@ -207,12 +204,3 @@ def test_full_disk_is_said_before_anything_is_made(
         kit.run()
     assert caught.value.exit_code == 3
     assert kit.runs() == []
-
-
-def test_run_record_is_strict_and_complete(kit: Kit) -> None:
-    outcome = kit.run()
-    record = json.loads(outcome.directory.record_file.read_text())
-    assert record["schema_version"] == 1
-    assert record["plan_hash"] == kit.plan().hash()
-    assert record["images"] == {"vllm-cpu": {"image": "vllm-cpu", "torch": []}}
-    assert outcome.directory.load_plan() == kit.plan()
