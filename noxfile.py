@@ -48,6 +48,19 @@ def reproduce(session: nox.Session) -> None:
     harness(session, "run", *session.posargs)
 
 
+# The recipes of all suites; the suite is the host's own unless --suite names another.
+RECIPES = sorted({path.stem for path in ROOT.glob("recipes/*/*.yaml")} - {"suite", "published"})
+
+
+@nox.session(default=False)
+@nox.parametrize("recipe", RECIPES)
+def run(session: nox.Session, recipe: str) -> None:
+    """Measure one recipe, for example: nox -s "run(recipe='vllm')"."""
+    check_python(session)
+    session.install("-e", ".")
+    harness(session, "run", "--only", recipe, *session.posargs)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""

@@ -1,4 +1,4 @@
-"""``python -m harness``: plan, run, report.
+"""``python -m harness``: plan, run, report, published, schema.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 all measured; 1 finished, but
 some cell has no number; 2 wrong use; 3 host not fit; 4 image or installation; 5 an engine did not
@@ -8,10 +8,11 @@ start; 130 interrupted, the same command goes on.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -21,18 +22,27 @@ from harness import __version__
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress
 from harness.errors import EXIT_INTERRUPTED, EXIT_MEASURED, CellError, KitError, UsageError
+from harness.files import write_text
 from harness.host.facts import HostFacts, HostReading, read_host
 from harness.host.fit import check_python
+from harness.measure.client import ClientModel
 from harness.process import Owner
+from harness.report.published import published_tables
 from harness.report.render import write_report
 from harness.results.collect import Results
 from harness.results.run_directory import RunDirectory
-from harness.runner import dry_run
+from harness.runner.describe import describe
+from harness.runner.dry_run import DryRun
 from harness.runner.run import Site, reproduce
-from harness.runtime.images import images_folder, pin_of
+from harness.runtime.base import Lines
+from harness.runtime.docker_lines import DockerLines
+from harness.runtime.images import images_folder, load_images, pin_of
 from harness.runtime.local import LocalRuntime
-from harness.suite.load import Suite, load_suite, recipes_folder, suite_names
-from harness.suite.plan import Plan, make_plan
+from harness.suite.load import PUBLISHED, Suite, load_suite, recipes_folder, suite_names
+from harness.suite.model import HubModel
+from harness.suite.plan import Plan, plan_to_json
+from harness.suite.planner import Choice, make_plan
+from harness.suite.schema import json_schemas
 
 FALLBACK_SUITE = "smoke"
 
@@ -77,6 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 
     plan = verbs.add_parser("plan", help="print what would happen on this host, and how long")
     _add_selection(plan)
+    plan.add_argument("--json", action="store_true", help="the plan as data")
     plan.set_defaults(verb=_plan)
 
     run = verbs.add_parser("run", help="measure, or go on with an unfinished run, and report")
@@ -84,6 +95,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
     run.add_argument("--reinstall", action="store_true", help="make the engine environment anew")
     run.set_defaults(verb=_run)
+
+    published = verbs.add_parser("published", help="print the publication's own tables")
+    published.add_argument("suite")
+    published.set_defaults(verb=_published)
+
+    schema = verbs.add_parser("schema", help="write recipes/schema/ anew, for editors")
+    schema.set_defaults(verb=_schema)
 
     report = verbs.add_parser("report", help="derive report.md from a run's files again")
     report.add_argument("directory", type=Path, metavar="RUN_DIRECTORY")
@@ -94,7 +112,8 @@ def _parser() -> argparse.ArgumentParser:
 def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("suite", nargs="?", help="a folder of recipes/; default: by the host")
     parser.add_argument("--suite", dest="suite_option", metavar="NAME", help="the same, as option")
-    parser.add_argument("--runtime", choices=["local"], default="local")
+    parser.add_argument("--runtime", choices=["local", "docker"], help="default: the suite's")
+    parser.add_argument("--load", metavar="NAME", help="how many requests; default: the suite's")
     parser.add_argument(
         "--only", action="append", default=[], metavar="RECIPE[/WORKLOAD]", help="can be repeated"
     )
@@ -116,7 +135,10 @@ def _plan(options: argparse.Namespace, console: Console) -> int:
     plan = _make_plan(options, _choose_suite(options, host.facts))
     if options.dry_run:
         return _print_commands(options, plan, host, console)
-    print("\n".join(dry_run.describe(plan)))  # noqa: T201 - data for stdout
+    if options.json:
+        _print([json.dumps({"hash": plan.hash(), **plan_to_json(plan)}, indent=2)])
+    else:
+        _print(describe(plan, load_images(images_folder())))
     return EXIT_MEASURED
 
 
@@ -129,7 +151,9 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         return _print_commands(options, plan, host, console)
     progress = ConsoleProgress(console, SystemClock())
     progress.say(f"Host {host.facts.host_id}: {host.facts.summary()}.")
-    progress.say(f"Suite {plan.suite}: {plan.title}, {len(plan.cells)} cells, runtime local.")
+    progress.say(
+        f"Suite {plan.suite}: {plan.title}, {len(plan.cells)} cells, runtime {plan.runtime}."
+    )
     if plan.notice:
         progress.say(plan.notice)
     site = Site(
@@ -151,11 +175,35 @@ def _report(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG0
     return _announce(directory, write_report(directory))
 
 
+def _published(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - as above
+    suite = load_suite(options.suite, recipes_folder())
+    if suite.published is None:
+        raise UsageError(
+            f"suite {suite.name} has no publication",
+            usually="the smoke suite was named, which reproduces nothing published",
+            next_step=f"ls {recipes_folder()}/*/{PUBLISHED}",
+        )
+    _print(published_tables(suite.file, suite.published))
+    return EXIT_MEASURED
+
+
+def _schema(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - as above
+    folder = recipes_folder() / "schema"
+    for name, text in json_schemas().items():
+        write_text(folder / name, text)
+        _print([str(folder / name)])
+    return EXIT_MEASURED
+
+
 def _announce(directory: RunDirectory, results: Results) -> int:
     measured = sum(each.status == "measured" for each in results.cells)
-    print(f"{measured} of {len(results.cells)} cells measured")  # noqa: T201
-    print(directory.report)  # noqa: T201
+    _print([f"{measured} of {len(results.cells)} cells measured", str(directory.report)])
     return EXIT_MEASURED if results.complete else CellError.exit_code
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)  # noqa: T201 - data for stdout
 
 
 def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
@@ -178,29 +226,39 @@ def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
 
 def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
     images = {recipe.image for recipe in suite.recipes.values()}
-    return make_plan(
-        suite,
+    choice = Choice(
         runtime=options.runtime,
-        pins={image: pin_of(image, images_folder()) for image in images},
-        kit_version=__version__,
+        load=options.load,
         repeats=options.repeats,
-        only=options.only,
+        only=tuple(options.only),
     )
+    pins = {image: pin_of(image, images_folder()) for image in images}
+    return make_plan(suite, choice, pins=pins, kit_version=__version__)
 
 
 def _print_commands(
     options: argparse.Namespace, plan: Plan, host: HostReading, console: Console
 ) -> int:
-    clock = SystemClock()
-    runtime = LocalRuntime(
-        images=images_folder(),
-        cache=default_cache(),
-        facts=host.facts,
-        owner=Owner("dry-run", Path(os.devnull), clock),
-        clock=clock,
-        progress=ConsoleProgress(console, clock),
+    clock, cache = SystemClock(), default_cache()
+    directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
+    folder = directory.model(plan.model.name)
+    if isinstance(plan.model, HubModel):
+        folder = cache / "models" / plan.model.repository.replace("/", "--")
+    if plan.runtime == "docker":
+        lines: Lines = DockerLines(images_folder(), cache, directory.path, folder)
+    else:
+        lines = LocalRuntime(
+            images=images_folder(),
+            cache=cache,
+            facts=host.facts,
+            owner=Owner("dry-run", Path(os.devnull), clock),
+            clock=clock,
+            progress=ConsoleProgress(console, clock),
+        )
+    model = ClientModel(
+        name=plan.model.name, folder=str(folder), tokenizer_mode=plan.model.tokenizer_mode
     )
-    print("\n".join(dry_run.commands(plan, runtime, _reports(options))))  # noqa: T201
+    _print(DryRun(plan=plan, lines=lines, directory=directory, model=model).commands())
     return EXIT_MEASURED
 
 

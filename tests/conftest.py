@@ -16,8 +16,10 @@ from harness.host.facts import HostFacts, HostReading
 from harness.process import OWNER_VARIABLE
 from harness.runner.run import Outcome, Site, reproduce
 from harness.runtime.environment import COMPLETE, Environment
+from harness.runtime.images import LOCK, LOCK_FILE
 from harness.suite.load import load_suite
-from harness.suite.plan import Plan, make_plan
+from harness.suite.plan import Plan
+from harness.suite.planner import Choice, make_plan
 
 RESOURCES = Path(__file__).parent / "resources"
 IMAGE = "vllm-cpu"
@@ -41,10 +43,11 @@ SUITE = {
     "about": "Made up.",
     "notice": "Nothing here was measured.",
     "model": {"name": "tiny-llama", "generator": "tiny-llama"},
+    "loads": {"toy": {"waves": 1, "why": "it is a test"}},
     "warmup": {"prompts": 2, "max_output_len": 4},
     "workloads": {
-        "128-8-c2": {"input_len": 128, "output_len": 8, "concurrency": 2, "prompts": 2},
-        "1k-1-c1": {"input_len": 1024, "output_len": 1, "concurrency": 1, "prompts": 1},
+        "128-8-c2": {"input_len": 128, "output_len": 8, "concurrency": 2},
+        "1k-1-c1": {"input_len": 1024, "output_len": 1, "concurrency": 1},
     },
     "sessions": [
         {"recipe": "server", "workloads": ["128-8-c2", "1k-1-c1"]},
@@ -142,7 +145,9 @@ class Kit:
     def install_fake(self) -> None:
         image = self.site.images / IMAGE
         image.mkdir(parents=True)
-        (image / "requirements.lock").write_text("nothing==1\n")
+        lock = {"schema_version": 1, "bases": {}, "images": {IMAGE: {"locks": [LOCK]}}}
+        (self.site.images / LOCK_FILE).write_text(pyyaml.safe_dump(lock))
+        (image / LOCK).write_text("nothing==1\n")
         environment = Environment(IMAGE, self.site.images, self.site.cache)
         environment.programs.mkdir(parents=True)
         source = (RESOURCES / "fake_engine.py").read_text()
@@ -163,7 +168,8 @@ class Kit:
         self.write_suite()
         suite = load_suite("test", self.folder / "recipes")
         pins = {IMAGE: "0" * 64}
-        return make_plan(suite, runtime="local", pins=pins, kit_version="0.0", **options)
+        choice = Choice(runtime="local", **options)
+        return make_plan(suite, choice, pins=pins, kit_version="0.0")
 
     def run(self, *, fresh: bool = False, **options: object) -> Outcome:
         host = HostReading(FACTS, {"cpuinfo.txt": "made up\n"})

@@ -52,6 +52,17 @@ class BatchWave:
     result: Path
 
 
+def wave_job(wave: BatchWave, run_folder: Path) -> dict[str, JsonValue]:
+    """Return one wave of a job file; the format is that of `harness.inside`."""
+    return {
+        "id": wave.id,
+        "ids": str(run_folder / wave.load.prompts_file),
+        "output_len": wave.load.output_len,
+        "concurrency": wave.load.concurrency,
+        "result": str(wave.result),
+    }
+
+
 Event = Mapping[str, Any]
 """One event of a batch job: ``event``, ``time`` and what belongs to it (`harness.inside.jobs`)."""
 

@@ -7,8 +7,10 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from harness.clock import Clock
-from harness.engines.base import BatchWave, Event, flags, log_tail
+from harness.engines.base import BatchWave, Event, flags, log_tail, wave_job
 from harness.errors import EngineError
 from harness.files import write_json
 from harness.process import Owner, Running, Tick
@@ -26,26 +28,18 @@ def driver_command(session: Session, job: Path, code: Path) -> Command:
         image=session.image,
         argv=("python", "-m", "harness.inside.driver", str(job)),
         env={**session.env, "PYTHONPATH": str(code)},
+        container=session.container,
     )
 
 
 def driver_job(
     session: Session, model_folder: str, run_folder: Path, waves: list[BatchWave], events: Path
-) -> dict[str, object]:
+) -> dict[str, JsonValue]:
     """Return the job file's content; the format is the driver's."""
     return {
         "engine_args": ["--model", model_folder, *flags(session.args)],
         "events": str(events),
-        "waves": [
-            {
-                "id": wave.id,
-                "ids": str(run_folder / wave.load.prompts_file),
-                "output_len": wave.load.output_len,
-                "concurrency": wave.load.concurrency,
-                "result": str(wave.result),
-            }
-            for wave in waves
-        ],
+        "waves": [wave_job(wave, run_folder) for wave in waves],
     }
 
 

@@ -36,6 +36,7 @@ def serve_command(session: Session, model: ClientModel, port: int) -> Command:
             *flags(session.args),
         ),
         env=session.env,
+        container=session.container,
     )
 
 

@@ -23,7 +23,7 @@ def write_report(directory: RunDirectory) -> Results:
     """Write report.md and tables/ from the run's files; return what was read."""
     results = collect(directory)
     for wanted in results.plan.tables:
-        text = fill(wanted, results).markdown
+        text = fill(wanted, results.plan.workloads, results).markdown
         write_text(directory.path / "tables" / f"{wanted.id}.md", text + "\n")
     write_text(directory.report, render(directory, results))
     return results
@@ -71,7 +71,7 @@ def _head(results: Results) -> str:
 def _tables(results: Results) -> list[str]:
     sections = []
     for wanted in results.plan.tables:
-        filled = fill(wanted, results, link)
+        filled = fill(wanted, results.plan.workloads, results, link)
         parts = [f"## {escape(wanted.title)}", "", filled.markdown]
         if wanted.note:
             parts += ["", escape(wanted.note)]
@@ -95,6 +95,9 @@ def _before_quoting(results: Results) -> str:
     plan = results.plan
     most = plan.warmup.max_output_len
     cut = f", at most {most:,} output tokens" if most else ""
+    requests = (
+        f"{plan.warmup.prompts} discarded requests" if plan.warmup.prompts else "a discarded wave"
+    )
     repeats = (
         "Each cell was measured once, in one engine session: no interval can be given."
         if plan.repeats == 1
@@ -113,14 +116,10 @@ def _before_quoting(results: Results) -> str:
             "output token per request there is none."
         ),
         (
-            f"Before its cells each session served {plan.warmup.prompts} discarded requests for "
-            f"each shape, with other prompts{cut}. Prefix caching is off."
+            f"Before its cells each session served {requests} for each shape, with other "
+            f"prompts{cut}. Prefix caching is off."
         ),
-        (
-            "No temperature is sent; every engine takes the model's own "
-            + link("generation config", f"model/{plan.model.name}/generation_config.json")
-            + "."
-        ),
+        "No temperature is sent; every engine takes the model's own generation config.",
     ]
     notes += plan.notes
     body = "\n".join(f"- {note}" for note in notes)

@@ -1,13 +1,14 @@
-"""The publication's tables, filled with what was measured; numbers written as it writes them."""
+"""The publication's tables, filled with numbers that are written as it writes them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from harness.report.markdown import DASH, table
-from harness.results.collect import Results
-from harness.suite.model import Column, Metric, Row, Table
+from harness.suite.model import Column, Metric, Row, Table, Workload
+from harness.suite.published import PublishedFile, TextTable
 
 Link = Callable[[str, str], str]
 """Given a number as text and the raw file that it comes from, returns what stands in the cell."""
@@ -16,6 +17,45 @@ Link = Callable[[str, str], str]
 def plain(text: str, file: str) -> str:  # noqa: ARG001 - a `Link` that links nothing
     """Leave the number as it is."""
     return text
+
+
+class Numbers(Protocol):
+    """Where the numbers of a table come from: a run, or the publication itself."""
+
+    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+        """Return one number; None where there is none."""
+        ...
+
+    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+        """Return one recipe's number divided by another's."""
+        ...
+
+    def file(self, recipe: str, workload: str) -> str | None:
+        """Return the raw file that a number comes from."""
+        ...
+
+    def why_missing(self, recipe: str, workload: str) -> list[str]:
+        """Return why there is no number."""
+        ...
+
+
+@dataclass(frozen=True)
+class Published:
+    """The publication's own numbers; quotients as printed, not computed."""
+
+    file_: PublishedFile
+
+    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+        return self.file_.value(recipe, workload, metric)
+
+    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+        return self.file_.value((above, below), workload, metric)
+
+    def file(self, recipe: str, workload: str) -> str | None:  # noqa: ARG002 - nothing measured
+        return None
+
+    def why_missing(self, recipe: str, workload: str) -> list[str]:
+        return [f"{recipe}/{workload}: not published"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +70,8 @@ def number(value: float, metric: Metric) -> str:
     """Write a metric as the publication does: ``54,985`` tokens per second, ``28.8 ms``."""
     if metric.endswith("_ms"):
         return f"{value:,.1f} ms"
+    if metric == "acceptance_percent":
+        return f"{value:.0f}%"
     # A CPU gives fractions of a token per second, which no published table has.
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
@@ -39,14 +81,21 @@ def ratio(value: float) -> str:
     return f"{value:.1f}×"
 
 
-def fill(wanted: Table, results: Results, link: Link = plain) -> Filled:
-    """Fill ``wanted`` with the results; what is missing becomes a dash with its reason."""
+def text_table(wanted: TextTable) -> str:
+    """Return a table of words."""
+    return table(wanted.header, wanted.rows)
+
+
+def fill(
+    wanted: Table, workloads: Mapping[str, Workload], numbers: Numbers, link: Link = plain
+) -> Filled:
+    """Fill ``wanted``; what is missing becomes a dash with its reason."""
     missing: dict[str, None] = {}
     rows = []
     for row in wanted.rows:
         cells = []
         for column in wanted.columns:
-            text, reasons = _cell(column, row, results, link)
+            text, reasons = _cell(column, row, workloads[row.workload], numbers, link)
             cells.append(text)
             missing.update(dict.fromkeys(reasons))
         rows.append(cells)
@@ -54,8 +103,9 @@ def fill(wanted: Table, results: Results, link: Link = plain) -> Filled:
     return Filled(table(header, rows), tuple(missing))
 
 
-def _cell(column: Column, row: Row, results: Results, link: Link) -> tuple[str, list[str]]:
-    workload = results.plan.workloads[row.workload]
+def _cell(
+    column: Column, row: Row, workload: Workload, numbers: Numbers, link: Link
+) -> tuple[str, list[str]]:
     if column.show == "shape":
         return row.label or workload.label, []
     if column.show == "concurrency":
@@ -63,26 +113,15 @@ def _cell(column: Column, row: Row, results: Results, link: Link) -> tuple[str, 
     metric = column.metric or row.metric
     assert metric is not None, "the schema gives every cell a metric"
     if column.ratio:
-        above, below = (results.value(recipe, row.workload, metric) for recipe in column.ratio)
-        if above is not None and below is not None:
-            return ratio(above / below), []
-        return DASH, [why for recipe in column.ratio for why in _missing(results, recipe, row)]
-    assert column.recipe is not None, "the schema gives every column one source"
-    value = results.value(column.recipe, row.workload, metric)
-    if value is None:
-        return DASH, _missing(results, column.recipe, row) or [
-            f"{column.recipe}/{row.workload}: not applicable to one output token"
+        found = numbers.quotient(*column.ratio, row.workload, metric)
+        if found is not None:
+            return ratio(found), []
+        lacking = [
+            recipe for recipe in column.ratio if numbers.value(recipe, row.workload, metric) is None
         ]
-    file = next(each.file for each in results.of(column.recipe, row.workload) if each.measurement)
-    return link(number(value, metric), file or ""), []
-
-
-def _missing(results: Results, recipe: str, row: Row) -> list[str]:
-    planned = results.of(recipe, row.workload)
-    if not planned:
-        return [f"{recipe}/{row.workload}: not part of this run"]
-    return [
-        f"{each.cell.id}: {each.status}, {'; '.join(each.reasons)}"
-        for each in planned
-        if each.status != "measured"
-    ]
+        return DASH, [why for name in lacking for why in numbers.why_missing(name, row.workload)]
+    assert column.recipe is not None, "the schema gives every column one source"
+    value = numbers.value(column.recipe, row.workload, metric)
+    if value is None:
+        return DASH, numbers.why_missing(column.recipe, row.workload)
+    return link(number(value, metric), numbers.file(column.recipe, row.workload) or ""), []

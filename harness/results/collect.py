@@ -54,6 +54,26 @@ class Results:
         ]
         return statistics.fmean(values) if values else None
 
+    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+        """Return one recipe's value divided by another's."""
+        over, under = (self.value(recipe, workload, metric) for recipe in (above, below))
+        return over / under if over is not None and under else None
+
+    def file(self, recipe: str, workload: str) -> str | None:
+        """Return the first raw file that a value of this row comes from."""
+        return next((each.file for each in self.of(recipe, workload) if each.measurement), None)
+
+    def why_missing(self, recipe: str, workload: str) -> list[str]:
+        """Return why a row has no value for a recipe, one sentence for each cell."""
+        planned = self.of(recipe, workload)
+        if not planned:
+            return [f"{recipe}/{workload}: not part of this run"]
+        return [
+            f"{each.cell.id}: {each.status}, {'; '.join(each.reasons)}"
+            for each in planned
+            if each.status != "measured"
+        ] or [f"{recipe}/{workload}: not applicable to one output token"]
+
     @property
     def complete(self) -> bool:
         """Return whether every planned cell was measured."""

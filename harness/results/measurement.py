@@ -32,6 +32,8 @@ class Measurement:
     total_throughput: float
     mean_ttft_ms: float
     mean_tpot_ms: float | None
+    acceptance_percent: float | None = None
+    """Accepted of all drafted tokens; None without speculative decoding."""
     errors: tuple[str, ...] = ()
 
     @property
@@ -68,6 +70,7 @@ class _Bench(_Read):
     input_lens: tuple[int, ...]
     output_lens: tuple[int, ...]
     errors: tuple[str, ...]
+    spec_decode_acceptance_rate: float | None = None
 
 
 class _Request(_Read):
@@ -101,6 +104,7 @@ def read_bench(path: Path) -> Measurement:
         total_throughput=bench.total_token_throughput,
         mean_ttft_ms=bench.mean_ttft_ms,
         mean_tpot_ms=bench.mean_tpot_ms if max(bench.output_lens, default=0) > 1 else None,
+        acceptance_percent=bench.spec_decode_acceptance_rate,
         errors=tuple(sorted({error for error in bench.errors if error})),
     )
 

@@ -30,8 +30,12 @@ class Context:
     @property
     def model(self) -> ClientModel:
         """The served model as clients name it."""
-        name = self.plan.model.name
-        return ClientModel(name=name, folder=str(self.directory.model(name)))
+        model = self.plan.model
+        return ClientModel(
+            name=model.name,
+            folder=str(self.directory.model(model.name)),
+            tokenizer_mode=model.tokenizer_mode,
+        )
 
     def run_tool(self, command: Command, log: Path, what: str, timeout: float) -> None:
         """Run a command to its end.

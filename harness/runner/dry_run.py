@@ -2,80 +2,114 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness.clock import duration
-from harness.engines.vllm_offline import driver_command
+from harness.engines.base import BatchWave
+from harness.engines.deepinfer import launcher_command, launcher_job
+from harness.engines.vllm_offline import driver_command, driver_job
 from harness.engines.vllm_server import HOST, serve_command
 from harness.measure.client import ClientModel
+from harness.process import shell_line
 from harness.results.run_directory import RunDirectory
-from harness.runner.prompts import prompts_command
-from harness.runner.server_session import cell_command, warmup_command
-from harness.runtime.base import Runtime
+from harness.runner.batch_session import batch_waves
+from harness.runner.prompts import prompts_command, prompts_job
+from harness.runner.server_session import cell_command, warmup_command, warmup_job
+from harness.runtime.base import Lines
+from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session
 
 PORT = 8000
 """Port in printed commands; a run takes a free one."""
 
 
-def describe(plan: Plan) -> Iterator[str]:
-    """Yield the plan for people: what would happen, in order, and how long it takes."""
-    yield f"{plan.title} (suite {plan.suite}, runtime {plan.runtime})"
-    if plan.notice:
-        yield plan.notice
-    yield ""
-    yield (
-        f"{len(plan.cells)} cells in {len(plan.sessions)} engine sessions, about "
-        f"{duration(plan.expected_s)} after installation (from {plan.estimates.source})"
-    )
-    for image, pin in plan.pins.items():
-        yield f"image {image}, locks sha256 {pin[:16]}"
-    yield f"prompts: {len(plan.loads)} sets, made before any engine starts"
-    for session in plan.sessions:
+@dataclass(frozen=True, kw_only=True)
+class DryRun:
+    """Prints a plan's commands with the paths of this host."""
+
+    plan: Plan
+    lines: Lines
+    directory: RunDirectory
+    model: ClientModel
+
+    def commands(self) -> Iterator[str]:
+        """Yield every command, ready to paste, with comments that say when it runs."""
+        plan, code = self.plan, self.directory.code
+        for image in plan.pins:
+            yield f"# image {image}: once, kept for later runs"
+            yield from self.lines.preparation(image)
+            yield ""
+        yield from self._model()
+        yield "# the code that runs inside the engines' environments"
+        harness = Path(__file__).resolve().parents[1]
+        yield shell_line(("mkdir", "-p", str(code / "harness")))
+        yield shell_line(("cp", "-r", str(harness / "inside"), str(code / "harness")))
+        yield shell_line(("cp", str(harness / "__init__.py"), str(code / "harness")))
         yield ""
-        yield f"{session.recipe}: {session.title}"
-        start = plan.estimates.engine_start_s + session.warmup_s
-        yield f"  start, and {len(session.warmups)} warm-ups: about {duration(start)}"
-        for cell in session.cells:
-            load = cell.load
-            yield (
-                f"  {cell.id}: {load.prompts:,} x {load.input_len:,} -> {load.output_len:,} "
-                f"tokens, {load.concurrency:,} at once, seed {load.seed}, "
-                f"about {duration(cell.expected_s)}"
+        yield "# prompts, before any engine starts"
+        job = self.directory.path / "prompts" / "job.json"
+        root = str(self.directory.path)
+        yield from _write(job, prompts_job(self.model, list(plan.loads), root))
+        yield self.lines.line(prompts_command(plan.sessions[0].image, str(job), str(code)))
+        numbers: dict[str, int] = {}
+        for session in plan.sessions:
+            number = numbers[session.recipe] = numbers.get(session.recipe, 0) + 1
+            folder = self.directory.path / "sessions" / session.recipe / str(number)
+            yield ""
+            served = session.engine == "vllm-server"
+            yield from self._served(session, folder) if served else self._batch(session, folder)
+
+    def _model(self) -> Iterator[str]:
+        model = self.plan.model
+        if isinstance(model, HubModel):
+            yield f"# model, {model.bytes / 1e9:,.0f} GB"
+            revision = ("--revision", model.revision) if model.revision else ()
+            yield shell_line(
+                ("hf", "download", model.repository, *revision, "--local-dir", self.model.folder)
             )
-    yield ""
-    yield f"plan {plan.hash()}"
-
-
-def commands(plan: Plan, runtime: Runtime, reports: Path) -> Iterator[str]:
-    """Yield every command of the run, ready to paste, with comments that say when it runs."""
-    directory = RunDirectory(reports / f"{plan.suite}-RUN")
-    model = ClientModel(name=plan.model.name, folder=str(directory.model(plan.model.name)))
-    for image in plan.pins:
-        yield f"# image {image}: once, kept for later runs"
-        yield from runtime.preparation(image)
-    yield "# prompts, before any engine starts"
-    job = str(directory.path / "prompts" / "job.json")
-    yield runtime.line(prompts_command(plan.sessions[0].image, job, str(directory.code)))
-    for session in plan.sessions:
+        else:
+            yield f"# model {model.name}: generated into {self.model.folder} when a run begins"
         yield ""
-        yield from _session(session, model, directory, runtime)
 
-
-def _session(
-    session: Session, model: ClientModel, directory: RunDirectory, runtime: Runtime
-) -> Iterator[str]:
-    folder = directory.path / "sessions" / session.recipe / "1"
-    if session.engine != "vllm-server":
-        yield f"# {session.recipe}: one process for warm-ups and all {len(session.cells)} cells"
-        yield runtime.line(driver_command(session, folder / "job.json", directory.code))
-        return
-    yield f"# {session.recipe}: the server, up for the whole session"
-    yield runtime.line(serve_command(session, model, PORT))
-    yield f"# {session.recipe}: warm-ups, discarded"
-    yield runtime.line(warmup_command(session, folder / "warmup.json", directory.code))
-    for cell in session.cells:
-        yield f"# {cell.id}"
+    def _served(self, session: Session, folder: Path) -> Iterator[str]:
         url = f"http://{HOST}:{PORT}"
-        yield runtime.line(cell_command(session, model, cell.load, url, directory.cell(cell)))
+        yield f"# {session.recipe}: the server, up for the whole session"
+        yield self.lines.line(serve_command(session, self.model, PORT)) + " &"
+        yield f"until curl --fail --silent {url}/health; do sleep 5; done"
+        yield f"# {session.recipe}: warm-ups, discarded"
+        job = folder / "warmup.json"
+        yield from _write(job, warmup_job(session, self.model, url, folder / "warmup"))
+        yield shell_line(("mkdir", "-p", str(folder / "warmup")))
+        yield self.lines.line(warmup_command(session, job, self.directory.code))
+        for cell in session.cells:
+            yield f"# {cell.id}"
+            yield shell_line(("mkdir", "-p", str(self.directory.cell(cell))))
+            yield self.lines.line(
+                cell_command(session, self.model, cell.load, url, self.directory.cell(cell))
+            )
+        yield f"# {session.recipe}: stop the server (SIGTERM, then SIGKILL of its group)"
+
+    def _batch(self, session: Session, folder: Path) -> Iterator[str]:
+        job, events = folder / "job.json", folder / "events.jsonl"
+        waves: list[BatchWave] = batch_waves(
+            session, list(session.cells), self.directory.path, folder
+        )
+        cells = ", ".join(cell.workload for cell in session.cells)
+        yield f"# {session.recipe}: warm-ups, then {cells}"
+        make, start = (
+            (launcher_job, launcher_command)
+            if session.engine == "deepinfer"
+            else (driver_job, driver_command)
+        )
+        yield from _write(job, make(session, self.model.folder, self.directory.path, waves, events))
+        yield self.lines.line(start(session, job, self.directory.code))
+
+
+def _write(path: Path, job: object) -> Iterator[str]:
+    """Yield the shell lines that write a job file."""
+    yield shell_line(("mkdir", "-p", str(path.parent)))
+    yield f"cat > {shell_line((str(path),))} <<'JOB'"
+    yield json.dumps(job)
+    yield "JOB"

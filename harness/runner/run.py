@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
-from harness.errors import EngineError, KitError
+from harness.errors import EngineError, KitError, UsageError
 from harness.host.facts import HostReading
 from harness.host.fit import check_space
 from harness.model import tiny_llama
@@ -22,6 +22,7 @@ from harness.runner.context import Context
 from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
 from harness.runtime.local import LocalRuntime
+from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session, plan_to_json
 
 RUN_BYTES = int(1e9)
@@ -59,6 +60,7 @@ def reproduce(
     found = None if fresh else newest(site.reports, plan.hash(), facts.host_id)
     if found and found.load_record().state == "finished":
         return Outcome(directory=found, results=write_report(found), already_finished=True)
+    _check_runnable(plan)
     check_space(site.reports, RUN_BYTES, "a run directory")
     directory = found or create(site.reports, plan, facts.host_id, clock.now())
     owner = Owner(directory.path.name, directory.ledger, clock)
@@ -92,6 +94,19 @@ def reproduce(
         _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
         raise
     return Outcome(directory=directory, results=_close(context, "finished"), already_finished=False)
+
+
+def _check_runnable(plan: Plan) -> None:
+    """Refuse what this version can plan and print, but not carry out."""
+    engines = {session.engine for session in plan.sessions}
+    if plan.runtime != "local" or "deepinfer" in engines or isinstance(plan.model, HubModel):
+        raise UsageError(
+            f"suite {plan.suite} cannot be run by this version: it plans and prints runs in "
+            "containers, downloads of models and DeepInfer, and carries out none of them yet",
+            usually="the suite for eight B300 was chosen, by name or by the host",
+            next_step=f"python -m harness plan {plan.suite} --dry-run, "
+            "or run what this version can: nox -s reproduce -- --suite smoke",
+        )
 
 
 def _new_record(plan: Plan, directory: RunDirectory, host: HostReading, clock: Clock) -> RunRecord:

@@ -10,6 +10,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from harness.process import Owner, Running
+from harness.suite.model import Container
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +21,23 @@ class Command:
     image: str
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
+    container: Container | None = None
+    """What the recipe grants its engine's container; clients and tools are granted nothing."""
 
 
-class Runtime(Protocol):
+class Lines(Protocol):
+    """Prints what a runtime does."""
+
+    def preparation(self, image: str) -> list[str]:
+        """Return the shell lines that make ``image`` ready."""
+        ...
+
+    def line(self, command: Command) -> str:
+        """Return ``command`` as one shell line, ready to paste."""
+        ...
+
+
+class Runtime(Lines, Protocol):
     """Makes images ready, prints commands, and starts them."""
 
     @property
@@ -37,14 +52,6 @@ class Runtime(Protocol):
             HostError: this host cannot run it.
             ImageError: it could not be installed, pulled or built.
         """
-        ...
-
-    def preparation(self, image: str) -> list[str]:
-        """Return the shell lines by which `prepare` makes ``image``."""
-        ...
-
-    def line(self, command: Command) -> str:
-        """Return ``command`` as one shell line, ready to paste."""
         ...
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Running:

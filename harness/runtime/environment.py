@@ -26,7 +26,7 @@ from harness.files import read_json, sha256_of, write_json, write_text
 from harness.host.fit import check_space
 from harness.process import Owner, shell_line
 from harness.runtime import locks
-from harness.runtime.images import ACCELERATOR_LOCK, LOCK, image_folder, pin_of
+from harness.runtime.images import ACCELERATOR_LOCK, LOCK, pin_of
 
 CPU_TORCH = "torch==2.13.0+cpu"
 """The torch that vLLM 0.31's CPU build was compiled against, as its CPU build is called."""
@@ -72,7 +72,7 @@ class Environment:
 
     def steps(self) -> dict[str, tuple[str, ...]]:
         """Return the commands that make it, by name; ``torch-cuda`` only where ``torch`` fails."""
-        folder = image_folder(self.image, self.images)
+        folder = self.images / self.image
         report = str(self.folder / "torch.report.json")
         hashes = "--require-hashes"
         return {
@@ -129,7 +129,7 @@ class _Installer:
         began = self.clock.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         steps = self.environment.steps()
-        lock = image_folder(self.environment.image, self.environment.images) / LOCK
+        lock = self.environment.images / self.environment.image / LOCK
         packages = len(locks.entries(lock.read_text(encoding="utf-8")))
         self._run("make a virtual environment", steps["venv"], expected_s=10)
         self._run(

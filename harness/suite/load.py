@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import types
 import typing
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,8 +15,12 @@ from pydantic import BaseModel, ValidationError
 from harness.errors import UsageError
 from harness.suite import yaml
 from harness.suite.model import RecipeFile, SuiteFile
+from harness.suite.published import PublishedFile
 
 Model = TypeVar("Model", bound=BaseModel)
+
+PUBLISHED = "published.yaml"
+NOT_RECIPES = ("suite", "published")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class Suite:
     name: str
     file: SuiteFile
     recipes: dict[str, RecipeFile]
+    published: PublishedFile | None = None
 
 
 def recipes_folder() -> Path:
@@ -57,7 +62,7 @@ def load_suite(name: str, root: Path) -> Suite:
     documents = {
         path.stem: yaml.load(path)
         for path in sorted(folder.glob("*.yaml"))
-        if path.name != "suite.yaml"
+        if path.stem not in NOT_RECIPES
     }
     # Whole recipes first: a mistake in one must not be reported for those that extend it.
     whole_first = sorted(documents, key=lambda recipe: "extends" in (documents[recipe].data or {}))
@@ -66,7 +71,32 @@ def load_suite(name: str, root: Path) -> Suite:
         for recipe in whole_first
     }
     _check_references(document, suite, recipes)
-    return Suite(name, suite, recipes)
+    for recipe, found in recipes.items():
+        for index, sizing in enumerate(found.sizing):
+            for place, workload in enumerate(sizing.workloads):
+                where = ("sizing", index, "workloads", place)
+                _check_name(documents[recipe], "workload", workload, suite.workloads, where)
+    return Suite(name, suite, recipes, _load_published(folder / PUBLISHED, suite, recipes))
+
+
+def _load_published(
+    path: Path, suite: SuiteFile, recipes: dict[str, RecipeFile]
+) -> PublishedFile | None:
+    """Read the publication's claims, where the suite has a publication."""
+    if not path.exists():
+        return None
+    document = yaml.load(path)
+    published = validate(document, PublishedFile)
+    for index, claim in enumerate(published.claims):
+        if by := claim.measured_by:
+            where = ("claims", index, "measured_by")
+            _check_name(document, "workload", by.workload, suite.workloads, where)
+            for recipe in by.recipes:
+                _check_name(document, "recipe", recipe, recipes, where)
+    tables = [*(table.id for table in suite.tables), *(each.id for each in published.text_tables)]
+    for index, table in enumerate(published.order):
+        _check_name(document, "table", table, tables, ("order", index))
+    return published
 
 
 def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> yaml.Document:
@@ -140,6 +170,8 @@ def _fields_at(model: type[BaseModel], location: tuple[str | int, ...]) -> list[
     """Return the names that are valid at ``location``, walking the models' annotations."""
     current: Any = model
     for part in location:
+        if isinstance(part, int):  # an index: the annotation was stripped to its items already
+            continue
         if isinstance(current, type) and issubclass(current, BaseModel):
             if part not in current.model_fields:
                 return []
@@ -167,26 +199,34 @@ def _check_references(
     document: yaml.Document, suite: SuiteFile, recipes: dict[str, RecipeFile]
 ) -> None:
     """Check every name that one part of the suite uses of another."""
-
-    def check(kind: str, name: str, known: Iterable[str], location: yaml.Location) -> None:
-        if name in known:
-            return
-        line = document.line_of(location)
-        raise UsageError(
-            f"{document.path}:{line}: unknown {kind} {name!r}{nearest(name, known)}",
-            usually=f"this suite has: {', '.join(sorted(known)) or 'none'}",
-            next_step=f"open {document.path} at line {line}",
-        )
-
     for index, session in enumerate(suite.sessions):
-        check("recipe", session.recipe, recipes, ("sessions", index, "recipe"))
+        _check_name(document, "recipe", session.recipe, recipes, ("sessions", index, "recipe"))
         for place, workload in enumerate(session.workloads):
-            check("workload", workload, suite.workloads, ("sessions", index, "workloads", place))
+            where: yaml.Location = ("sessions", index, "workloads", place)
+            _check_name(document, "workload", workload, suite.workloads, where)
     for number, table in enumerate(suite.tables):
         for index, row in enumerate(table.rows):
-            where: yaml.Location = ("tables", number, "rows", index, "workload")
-            check("workload", row.workload, suite.workloads, where)
+            where = ("tables", number, "rows", index, "workload")
+            _check_name(document, "workload", row.workload, suite.workloads, where)
         for index, column in enumerate(table.columns):
             for name in (column.recipe, *(column.ratio or ())):
                 if name is not None:
-                    check("recipe", name, recipes, ("tables", number, "columns", index))
+                    where = ("tables", number, "columns", index)
+                    _check_name(document, "recipe", name, recipes, where)
+
+
+def _check_name(
+    document: yaml.Document,
+    kind: str,
+    name: str,
+    known: Collection[str],
+    location: yaml.Location,
+) -> None:
+    if name in known:
+        return
+    line = document.line_of(location)
+    raise UsageError(
+        f"{document.path}:{line}: unknown {kind} {name!r}{nearest(name, known)}",
+        usually=f"this suite has: {', '.join(sorted(known)) or 'none'}",
+        next_step=f"open {document.path} at line {line}",
+    )

@@ -14,8 +14,18 @@ Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, strict=False)]
 
 Metric = Literal[
-    "output_throughput", "total_throughput", "input_throughput", "mean_tpot_ms", "mean_ttft_ms"
+    "output_throughput",
+    "total_throughput",
+    "input_throughput",
+    "mean_tpot_ms",
+    "mean_ttft_ms",
+    "acceptance_percent",
 ]
+
+Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
+
+RESERVED_FLAGS = ("--model", "--host", "--port", "--served-model-name")
+"""Flags of a server that the kit sets itself; a recipe cannot."""
 
 
 class Strict(BaseModel):
@@ -30,7 +40,6 @@ class Workload(Strict):
     input_len: Count
     output_len: Count
     concurrency: Count
-    prompts: Count
 
     @property
     def shape(self) -> str:
@@ -48,10 +57,20 @@ def short_length(tokens: int) -> str:
     return f"{tokens // 1024}K" if tokens % 1024 == 0 else str(tokens)
 
 
-class Warmup(Strict):
-    """The discarded wave that each engine session runs once for each shape."""
+class LoadLevel(Strict):
+    """How many waves of requests a workload has: its prompts are waves x concurrency."""
 
-    prompts: Count
+    waves: Count
+    why: str
+
+
+class Warmup(Strict):
+    """The discarded wave that each engine session runs once for each shape.
+
+    It has `prompts` requests where that is given, else as many as the workload runs at once.
+    """
+
+    prompts: Count | None = None
     max_output_len: Count | None = None
 
 
@@ -60,6 +79,27 @@ class GeneratedModel(Strict):
 
     name: str
     generator: Literal["tiny-llama"]
+    tokenizer_mode: str = "auto"
+
+
+class HubModel(Strict):
+    """A model that is downloaded; a revision of null is locked at the first download."""
+
+    name: str
+    repository: str
+    revision: str | None
+    bytes: Count
+    tokenizer_mode: str = "auto"
+
+
+class Needs(Strict):
+    """What the host must have, each with its reason."""
+
+    host_memory_gib: Count
+    shm_gib: Count
+    disk_bytes: Count
+    driver: str
+    why: dict[str, str]
 
 
 class Hardware(Strict):
@@ -74,6 +114,8 @@ class SuiteSession(Strict):
 
     recipe: Identifier
     workloads: Annotated[tuple[Identifier, ...], Field(min_length=1, strict=False)]
+    when_named: bool = False
+    """Run only when a filter names the recipe."""
 
 
 class Column(Strict):
@@ -151,14 +193,44 @@ class SuiteFile(Strict):
     notice: str | None = None
     notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
     hardware: Hardware | None = None
-    model: GeneratedModel
+    runtime: Literal["local", "docker"] = "local"
+    model: GeneratedModel | HubModel
+    needs: Needs | None = None
     repeats: Count = 1
+    loads: Annotated[dict[Identifier, LoadLevel], Field(min_length=1)]
+    """The first is what a run takes unless told otherwise."""
     warmup: Warmup
     workloads: dict[Identifier, Workload]
     sessions: Annotated[tuple[SuiteSession, ...], Field(min_length=1, strict=False)]
     tables: Annotated[tuple[Table, ...], Field(strict=False)]
     estimates: Estimates
     limits: Limits
+
+
+class Sizing(Strict):
+    """Settings that follow from a workload's lengths; each sizing is an engine start of its own."""
+
+    workloads: Annotated[tuple[Identifier, ...], Field(min_length=1, strict=False)]
+    args: dict[str, JsonValue]
+    why: str
+
+
+class Container(Strict):
+    """What a recipe's containers are given; nothing that is not named here."""
+
+    gpus: Literal["all"] | None = None
+    ipc: Literal["host"] | None = None
+    network: Literal["host"] | None = None
+    user: Literal["root"] | None = None
+    ulimits: dict[str, int] = Field(default_factory=dict)
+    capabilities: Annotated[tuple[Capability, ...], Field(strict=False)] = ()
+    rdma: bool = False
+    caches: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    """Writable folders inside the container that outlive it: JIT and autotune results."""
+
+    def settings(self) -> dict[str, JsonValue]:
+        """Return what is set, by name."""
+        return self.model_dump(mode="json", exclude_defaults=True)
 
 
 class RecipeFile(Strict):
@@ -171,15 +243,37 @@ class RecipeFile(Strict):
     schema_version: Literal[1]
     extends: Identifier | None = None
     title: str
-    engine: Literal["vllm-server", "vllm-offline"]
+    engine: Literal["vllm-server", "vllm-offline", "deepinfer"]
     image: Identifier
+    drive: Literal["generate", "step"] | None = None
     args: dict[str, JsonValue] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
+    sizing: Annotated[tuple[Sizing, ...], Field(strict=False)] = ()
+    container: Container | None = None
     why: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
+    def _drive_belongs_to_deepinfer(self) -> Self:
+        if (self.engine == "deepinfer") != (self.drive is not None):
+            msg = "`drive` is given for the engine deepinfer, and for no other"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _nothing_fakes_the_measurement(self) -> Self:
+        if reserved := sorted(set(self.args) & set(RESERVED_FLAGS)):
+            msg = f"the kit sets this itself: {', '.join(reserved)}"
+            raise ValueError(msg)
+        # These route tokens to made-up experts: a profiling aid, not the model.
+        if forced := sorted(name for name in self.env if name.startswith("DEEPINFER_FORCE_")):
+            msg = f"this replaces the model's routing by a made-up one: {', '.join(forced)}"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
     def _every_setting_has_a_reason(self) -> Self:
-        settings = {*self.args, *self.env}
+        needs = self.container.settings() if self.container else {}
+        settings = {*self.args, *self.env, *(f"container.{name}" for name in needs)}
         if missing := sorted(settings - set(self.why)):
             msg = f"no reason given under `why` for: {', '.join(missing)}"
             raise ValueError(msg)

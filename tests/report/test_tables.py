@@ -32,5 +32,5 @@ def test_ratio() -> None:
     [(128, 1024, "128 → 1K"), (8192, 1024, "8K → 1K"), (32768, 1, "32K → 1")],
 )
 def test_label(input_len: int, output_len: int, label: str) -> None:
-    workload = Workload(input_len=input_len, output_len=output_len, concurrency=1, prompts=1)
+    workload = Workload(input_len=input_len, output_len=output_len, concurrency=1)
     assert workload.label == label

@@ -41,7 +41,7 @@ def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     ]
 
     targets = re.findall(r"\]\(([^)]+)\)", report)
-    assert len(targets) > 20
+    assert len(targets) >= 20
     assert [each for each in targets if not (outcome.directory.path / each).exists()] == []
 
     record = json.loads(outcome.directory.record_file.read_text())
@@ -77,14 +77,14 @@ def test_fresh_begins_a_new_run(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_only_narrows_the_run_and_the_table_says_so(kit: Kit) -> None:
-    outcome = kit.run(only=["server/128-8-c2"])
+    outcome = kit.run(only=("server/128-8-c2",))
     assert [each.cell.id for each in outcome.results.cells] == ["server/128-8-c2/r1"]
     report = outcome.directory.report.read_text()
     assert "— not measured: offline/128-8-c2: not part of this run" in report
 
 
 def test_repeats_are_cells_of_their_own_with_their_own_prompts(kit: Kit) -> None:
-    outcome = kit.run(repeats=2, only=["server/128-8-c2"])
+    outcome = kit.run(repeats=2, only=("server/128-8-c2",))
     first, second = outcome.results.cells
     assert (first.cell.repeat, second.cell.repeat) == (1, 2)
     assert first.cell.load.seed != second.cell.load.seed

