@@ -151,7 +151,7 @@ class Kit:
         environment = Environment(IMAGE, self.site.images, self.site.cache)
         environment.programs.mkdir(parents=True)
         source = (RESOURCES / "fake_engine.py").read_text()
-        for program in ("vllm", "python"):
+        for program in ("vllm", "python3"):
             path = environment.programs / program
             path.write_text(f"#!{sys.executable}\n{source}")
             path.chmod(0o755)

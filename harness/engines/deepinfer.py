@@ -20,7 +20,7 @@ def launcher_command(session: Session, job: Path, code: Path) -> Command:
     return Command(
         role="driver",
         image=session.image,
-        argv=("python", "-m", "harness.inside.launcher", str(job)),
+        argv=("python3", "-m", "harness.inside.launcher", str(job)),
         env={**session.env, "PYTHONPATH": str(code)},
         container=session.container,
     )

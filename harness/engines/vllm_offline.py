@@ -26,7 +26,7 @@ def driver_command(session: Session, job: Path, code: Path) -> Command:
     return Command(
         role="driver",
         image=session.image,
-        argv=("python", "-m", "harness.inside.driver", str(job)),
+        argv=("python3", "-m", "harness.inside.driver", str(job)),
         env={**session.env, "PYTHONPATH": str(code)},
         container=session.container,
     )

@@ -76,7 +76,8 @@ class DryRun:
     def _served(self, session: Session, folder: Path) -> Iterator[str]:
         url = f"http://{HOST}:{PORT}"
         yield f"# {session.recipe}: the server, up for the whole session"
-        yield self.lines.line(serve_command(session, self.model, PORT)) + " &"
+        server = serve_command(session, self.model, PORT)
+        yield self.lines.line(server) + " &"
         yield f"until curl --fail --silent {url}/health; do sleep 5; done"
         yield f"# {session.recipe}: warm-ups, discarded"
         job = folder / "warmup.json"
@@ -89,7 +90,8 @@ class DryRun:
             yield self.lines.line(
                 cell_command(session, self.model, cell.load, url, self.directory.cell(cell))
             )
-        yield f"# {session.recipe}: stop the server (SIGTERM, then SIGKILL of its group)"
+        yield f"# {session.recipe}: stop the server"
+        yield self.lines.stop_line(server)
 
     def _batch(self, session: Session, folder: Path) -> Iterator[str]:
         job, events = folder / "job.json", folder / "events.jsonl"
@@ -98,6 +100,8 @@ class DryRun:
         )
         cells = ", ".join(cell.workload for cell in session.cells)
         yield f"# {session.recipe}: warm-ups, then {cells}"
+        if session.engine == "deepinfer":
+            yield "# harness.inside.launcher is not part of this version"
         make, start = (
             (launcher_job, launcher_command)
             if session.engine == "deepinfer"

@@ -33,7 +33,7 @@ def prompts_command(image: str, job: str, code: str) -> Command:
     return Command(
         role="prompts",
         image=image,
-        argv=("python", "-m", "harness.inside.prompts", job),
+        argv=("python3", "-m", "harness.inside.prompts", job),
         env={"PYTHONPATH": code},
     )
 

@@ -30,7 +30,7 @@ def warmup_command(session: Session, job: Path, code: Path) -> Command:
     return Command(
         role="client",
         image=session.image,
-        argv=("python", "-m", "harness.inside.waves", str(job)),
+        argv=("python3", "-m", "harness.inside.waves", str(job)),
         env={"PYTHONPATH": str(code)},
     )
 

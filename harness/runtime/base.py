@@ -36,6 +36,10 @@ class Lines(Protocol):
         """Return ``command`` as one shell line, ready to paste."""
         ...
 
+    def stop_line(self, command: Command) -> str:
+        """Return the shell line that stops ``command`` where it was started in the background."""
+        ...
+
 
 class Runtime(Lines, Protocol):
     """Makes images ready, prints commands, and starts them."""

@@ -14,6 +14,8 @@ from harness.runtime.images import image_of, load_images, run_reference
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
+STOP_SECONDS = 120
+
 RDMA_DEVICES = ("/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0")
 """Placeholder in printed lines: which uverbs devices are passed is decided on the host."""
 
@@ -36,8 +38,10 @@ class DockerLines:
             lines.append(shell_line(("docker", "pull", base)))
         if entry.base is None or entry.sources:
             tag = run_reference(image, self.images)
-            context = str(self.images / image)
-            argv = ("docker", "build", "--tag", tag, "--network", "host", context)
+            context = self.images / image
+            if not (context / "Dockerfile").exists():
+                lines.append(f"# {context}/Dockerfile is not part of this version")
+            argv = ("docker", "build", "--tag", tag, "--network", "host", str(context))
             lines.append(shell_line(argv, {"DOCKER_BUILDKIT": "1"}))
         return lines
 
@@ -45,7 +49,7 @@ class DockerLines:
         """Return ``command`` as one ``docker run`` line."""
         program, *arguments = command.argv
         argv = [
-            *("docker", "run", "--rm", "--init", "--name", f"b300-repro-{command.role}"),
+            *("docker", "run", "--rm", "--init", "--name", self._name(command)),
             *self._given(command),
             *self._mounts(command),
         ]
@@ -53,6 +57,13 @@ class DockerLines:
             argv += ["--env", f"{name}={value}"]
         argv += ["--entrypoint", program, run_reference(command.image, self.images), *arguments]
         return shell_line(argv)
+
+    def stop_line(self, command: Command) -> str:
+        """Return the line that ends a container, with time for an orderly end."""
+        return shell_line(("docker", "stop", "--time", str(STOP_SECONDS), self._name(command)))
+
+    def _name(self, command: Command) -> str:
+        return f"b300-repro-{command.role}"
 
     def _given(self, command: Command) -> list[str]:
         """Return what the recipe grants; client and prompts get the network and nothing else."""

@@ -54,6 +54,9 @@ class LocalRuntime:
     def line(self, command: Command) -> str:
         return shell_line(self._argv(command), {**OFFLINE, **command.env})
 
+    def stop_line(self, command: Command) -> str:  # noqa: ARG002 - the shell's own job
+        return "kill -TERM $! && wait $!"
+
     def start(self, command: Command, *, log: Path, owner: Owner) -> Process:
         return owner.spawn(self._argv(command), env=self._env(command), log=log)
 

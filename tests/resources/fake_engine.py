@@ -1,6 +1,6 @@
 """A stand-in for an engine environment's programs, for unit tests: no engine is behind it.
 
-It is installed as ``vllm`` and ``python`` of a made-up environment. What it should do wrong is read
+It is installed as ``vllm`` and ``python3`` of a made-up environment. What it should do wrong is read
 from ``fake.json`` in HOME; without it everything goes well. Its numbers are made up.
 """
 
