@@ -1,4 +1,4 @@
-"""``python -m harness``: plan, run, report, published, schema.
+"""``python -m harness``: plan, run, report, check, published, schema.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 all measured; 1 finished, but
 some cell has no number; 2 wrong use; 3 host not fit; 4 image or installation; 5 an engine did not
@@ -29,11 +29,14 @@ from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report
+from harness.results.bench import read_bench_file
 from harness.results.collect import Results
 from harness.results.run_directory import RunDirectory
+from harness.results.validity import Expected, check
 from harness.runner.describe import describe
 from harness.runner.dry_run import DryRun
-from harness.runner.run import Site, reproduce
+from harness.runner.reference import reference_of
+from harness.runner.run import Reproduction, Site
 from harness.runtime.base import Lines
 from harness.runtime.docker_lines import DockerLines
 from harness.runtime.images import images_folder, load_images, pin_of
@@ -103,6 +106,13 @@ def _parser() -> argparse.ArgumentParser:
     schema = verbs.add_parser("schema", help="write recipes/schema/ anew, for editors")
     schema.set_defaults(verb=_schema)
 
+    checker = verbs.add_parser("check", help="apply the rules of a measurement to a result file")
+    checker.add_argument("file", type=Path, metavar="FILE")
+    checker.add_argument("--model", help="served name that it must be of")
+    for name in ("input", "output", "concurrency", "prompts"):
+        checker.add_argument(f"--{name}", type=_positive, metavar="N")
+    checker.set_defaults(verb=_check)
+
     report = verbs.add_parser("report", help="derive report.md from a run's files again")
     report.add_argument("directory", type=Path, metavar="RUN_DIRECTORY")
     report.set_defaults(verb=_report)
@@ -162,9 +172,15 @@ def _run(options: argparse.Namespace, console: Console) -> int:
         images=images_folder(),
         reinstall=options.reinstall,
     )
-    outcome = reproduce(
-        plan, site, host, fresh=options.fresh, clock=SystemClock(), progress=progress
+    reproduction = Reproduction(
+        plan=plan,
+        site=site,
+        host=host,
+        reference=reference_of(suite, recipes_folder()),
+        clock=SystemClock(),
+        progress=progress,
     )
+    outcome = reproduction.run(fresh=options.fresh)
     if outcome.already_finished:
         progress.say("This plan is measured on this host already; --fresh measures it again.")
     return _announce(outcome.directory, outcome.results)
@@ -173,6 +189,24 @@ def _run(options: argparse.Namespace, console: Console) -> int:
 def _report(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - a verb's call
     directory = RunDirectory(options.directory)
     return _announce(directory, write_report(directory))
+
+
+def _check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - a verb's call
+    expected = Expected(
+        model=options.model,
+        input_len=options.input,
+        output_len=options.output,
+        concurrency=options.concurrency,
+        prompts=options.prompts,
+    )
+    bench = read_bench_file(options.file)
+    findings = check(bench, expected)
+    verdict = "not a valid measurement" if findings.broken else "a valid measurement"
+    _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
+    _print(f"  broken: {sentence}" for sentence in findings.broken)
+    if findings.skipped:
+        _print([f"  not checked, for want of: {', '.join(findings.skipped)}"])
+    return CellError.exit_code if findings.broken else EXIT_MEASURED
 
 
 def _published(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001 - as above

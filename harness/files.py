@@ -73,6 +73,20 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def make_folder(path: Path) -> Path:
+    """Make a folder and those above it; return it.
+
+    Raises:
+        HostError: as `write_text`.
+    """
+    try:
+        _step("folder", path)
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise write_error(path, error) from error
+    return path
+
+
 def append_line(path: Path, line: str) -> None:
     """Append one line and make it durable; a crash can tear at most the last line.
 

@@ -24,7 +24,7 @@ import psutil
 
 from harness.clock import Clock, stamp
 from harness.errors import EngineError, ImageError
-from harness.files import append_line, write_error
+from harness.files import append_line, make_folder, write_error
 
 OWNER_VARIABLE = "B300_REPRO_OWNER"
 """Environment variable of every process that we start: ``<run id>/<spawn id>``."""
@@ -216,7 +216,7 @@ class Owner:
             ImageError: the program does not exist or cannot be executed.
         """
         spawn_id = uuid.uuid4().hex
-        log.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(log.parent)
         try:
             popen = subprocess.Popen(
                 argv,

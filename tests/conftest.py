@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +15,9 @@ import yaml as pyyaml
 from harness.clock import Clock, SystemClock
 from harness.host.facts import HostFacts, HostReading
 from harness.process import OWNER_VARIABLE
-from harness.runner.run import Outcome, Site, reproduce
+from harness.results.verdict import Reference
+from harness.runner.run import Outcome, Reproduction, Site
+from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
 from harness.runtime.images import LOCK, LOCK_FILE
 from harness.suite.load import load_suite
@@ -125,6 +128,8 @@ class Kit:
     suite: dict[str, object] = field(default_factory=lambda: json.loads(json.dumps(SUITE)))
     progress: QuietProgress = field(default_factory=QuietProgress)
     clock: Clock = field(default_factory=SystemClock)
+    reference: Reference | None = None
+    make_runtime: Callable[..., Runtime] | None = None
 
     @property
     def site(self) -> Site:
@@ -132,6 +137,8 @@ class Kit:
             reports=self.folder / "reports",
             cache=self.folder / "cache",
             images=self.folder / "docker",
+            lock=self.folder / "host.lock",
+            make_runtime=self.make_runtime,
         )
 
     def write_suite(self) -> None:
@@ -173,14 +180,14 @@ class Kit:
 
     def run(self, *, fresh: bool = False, **options: object) -> Outcome:
         host = HostReading(FACTS, {"cpuinfo.txt": "made up\n"})
-        return reproduce(
-            self.plan(**options),
-            self.site,
-            host,
-            fresh=fresh,
+        return Reproduction(
+            plan=self.plan(**options),
+            site=self.site,
+            host=host,
+            reference=self.reference,
             clock=self.clock,
             progress=self.progress,
-        )
+        ).run(fresh=fresh)
 
     def runs(self) -> list[Path]:
         return sorted(self.site.reports.glob("*"))

@@ -36,7 +36,7 @@ def command(kit: Kit, *arguments: str) -> list[str]:
 
 
 def environment(kit: Kit) -> dict[str, str]:
-    return {**os.environ, "B300_REPRO_CACHE": str(kit.site.cache), "COLUMNS": "100"}
+    return {**os.environ, "B300_REPRO_CACHE": str(kit.site.cache), "TMPDIR": str(kit.folder)}
 
 
 def call(kit: Kit, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -11,11 +11,13 @@ from pathlib import PurePosixPath
 
 from harness.clock import duration
 from harness.files import write_text
+from harness.report import compared
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill, number
 from harness.results.collect import CellResult, Results, collect
 from harness.results.records import SessionRecord
 from harness.results.run_directory import RunDirectory, read_record
+from harness.results.verdict import Judged, Reference, judge
 from harness.suite.plan import WARMUP
 
 
@@ -31,11 +33,22 @@ def write_report(directory: RunDirectory) -> Results:
 
 def render(directory: RunDirectory, results: Results) -> str:
     """Return the report's text."""
+    reference = _reference(directory)
+    judged = judge(results, reference, results.gpus) if reference else []
     sections = [
-        _head(results),
+        _head(results, judged),
         *_tables(results),
         _not_measured(results),
         _before_quoting(results),
+        *(
+            [
+                compared.verdicts(judged),
+                compared.residuals(results, reference),
+                compared.not_stated(reference),
+            ]
+            if reference
+            else []
+        ),
         _cells(results),
         _sessions(directory, results),
         _prompts(directory, results),
@@ -45,7 +58,12 @@ def render(directory: RunDirectory, results: Results) -> str:
     return "\n\n".join(section for section in sections if section) + "\n"
 
 
-def _head(results: Results) -> str:
+def _reference(directory: RunDirectory) -> Reference | None:
+    path = directory.published_file
+    return read_record(path, Reference) if path.exists() else None
+
+
+def _head(results: Results, judged: list[Judged]) -> str:
     record, plan = results.record, results.plan
     measured = sum(each.status == "measured" for each in results.cells)
     verdict = "measured" if results.complete else "incomplete"
@@ -59,6 +77,7 @@ def _head(results: Results) -> str:
             f"{code(record.host)} ({escape(record.host_summary)}), {_day(record.began)}, "
             f"with kit {record.kit_version}{_commit(record.kit_commit)}."
         ),
+        *(["", compared.headline(judged)] if judged else []),
         "",
         (
             f"{escape(plan.about)} Each number below links to the file that it came from; "

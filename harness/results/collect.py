@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.results.measurement import Measurement, read_batch, read_bench
+from harness.results.bench import read_bench_file
+from harness.results.cell_rules import batch_rules, compile_rules, counter_rules, engine_rules
+from harness.results.measurement import Measurement, from_bench, read_batch
 from harness.results.records import CellRecord, RunRecord
-from harness.results.run_directory import BATCH, BENCH, RunDirectory
-from harness.results.validity import broken_rules
+from harness.results.run_directory import BATCH, BENCH, SERVER_LOG, RunDirectory
+from harness.results.validity import Expected, check
 from harness.suite.model import Metric
 from harness.suite.plan import Cell, Plan
 
@@ -36,6 +39,11 @@ class Results:
     record: RunRecord
     plan: Plan
     cells: tuple[CellResult, ...]
+
+    @property
+    def gpus(self) -> list[str]:
+        """Names of the host's GPUs, one for each."""
+        return list(self.record.gpus)
 
     def of(self, recipe: str, workload: str) -> list[CellResult]:
         """Return all repeats of one row for one recipe, planned ones only."""
@@ -102,18 +110,43 @@ def _cell(directory: RunDirectory, cell: Cell) -> CellResult:
         reason = record.reason or "no reason was recorded"
         return CellResult(cell=cell, status="failed", reasons=(reason,), record=record)
     folder = directory.cell(cell)
+    name = BENCH if (folder / BENCH).exists() else BATCH
     try:
-        name = BENCH if (folder / BENCH).exists() else BATCH
-        read = read_bench if name == BENCH else read_batch
-        measurement = read(folder / name)
-        broken = broken_rules(measurement, cell.load, directory.load_manifest(cell.load), record)
+        measurement, broken = _judge_file(directory, cell, folder / name)
     except UsageError as error:
         return CellResult(cell=cell, status="invalid", reasons=(error.what,), record=record)
+    log = directory.path / record.session / SERVER_LOG
+    broken += [
+        *engine_rules(record),
+        *counter_rules(measurement, folder),
+        *compile_rules(log, record),
+    ]
     return CellResult(
         cell=cell,
         status="invalid" if broken else "measured",
-        reasons=tuple(broken),
+        reasons=tuple(f"{reason} ({cell.folder}/{name})" for reason in broken),
         measurement=None if broken else measurement,
         file=f"{cell.folder}/{name}",
         record=record,
     )
+
+
+def _judge_file(directory: RunDirectory, cell: Cell, path: Path) -> tuple[Measurement, list[str]]:
+    """Read a cell's result and return it with the rules that it breaks."""
+    load, manifest = cell.load, directory.load_manifest(cell.load)
+    if path.name == BATCH:
+        measurement = read_batch(path)
+        return measurement, list(batch_rules(measurement, load, manifest))
+    bench = read_bench_file(path)
+    expected = Expected(
+        model=directory.load_plan().model.name,
+        input_len=load.input_len,
+        output_len=load.output_len,
+        concurrency=load.concurrency,
+        prompts=load.prompts,
+        input_lens=manifest.lengths if manifest else None,
+    )
+    broken = check(bench, expected).broken
+    if manifest is None:
+        broken.append("the manifest of its prompts is missing")
+    return from_bench(bench), broken

@@ -16,6 +16,7 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UsageError
+from harness.results.bench import BenchFile
 from harness.suite.model import Metric
 
 
@@ -34,7 +35,6 @@ class Measurement:
     mean_tpot_ms: float | None
     acceptance_percent: float | None = None
     """Accepted of all drafted tokens; None without speculative decoding."""
-    errors: tuple[str, ...] = ()
 
     @property
     def input_throughput(self) -> float:
@@ -56,23 +56,6 @@ class _Read(BaseModel):
 Model = TypeVar("Model", bound=_Read)
 
 
-class _Bench(_Read):
-    model_id: str
-    num_prompts: int
-    max_concurrency: int | None
-    duration: Annotated[float, Field(gt=0)]
-    completed: int
-    failed: int
-    output_throughput: float
-    total_token_throughput: float
-    mean_ttft_ms: float
-    mean_tpot_ms: float
-    input_lens: tuple[int, ...]
-    output_lens: tuple[int, ...]
-    errors: tuple[str, ...]
-    spec_decode_acceptance_rate: float | None = None
-
-
 class _Request(_Read):
     index: int
     start_s: float
@@ -87,25 +70,19 @@ class _Batch(_Read):
     requests: Annotated[tuple[_Request, ...], Field(min_length=1)]
 
 
-def read_bench(path: Path) -> Measurement:
-    """Read what ``vllm bench serve --save-detailed`` wrote.
-
-    Raises:
-        UsageError: it is not such a file.
-    """
-    bench = _parse(path, _Bench)
+def from_bench(bench: BenchFile) -> Measurement:
+    """Take the numbers of a result that was written with ``--save-detailed``."""
     return Measurement(
         duration_s=bench.duration,
         completed=bench.completed,
-        failed=bench.failed,
-        input_lens=bench.input_lens,
-        output_lens=bench.output_lens,
+        failed=bench.failed or 0,
+        input_lens=bench.input_lens or (),
+        output_lens=bench.output_lens or (),
         output_throughput=bench.output_throughput,
         total_throughput=bench.total_token_throughput,
         mean_ttft_ms=bench.mean_ttft_ms,
-        mean_tpot_ms=bench.mean_tpot_ms if max(bench.output_lens, default=0) > 1 else None,
-        acceptance_percent=bench.spec_decode_acceptance_rate,
-        errors=tuple(sorted({error for error in bench.errors if error})),
+        mean_tpot_ms=bench.mean_tpot_ms if bench.has_tpot else None,
+        acceptance_percent=bench.acceptance_percent,
     )
 
 

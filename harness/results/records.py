@@ -71,6 +71,8 @@ class RunRecord(Strict):
     plan: JsonValue
     host: str
     host_summary: str
+    gpus: Listing = ()
+    """Names of all GPUs of the host, one for each."""
     kit_version: str
     kit_commit: str | None
     began: str

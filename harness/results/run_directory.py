@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from harness.errors import UsageError
-from harness.files import read_json, write_json, write_text
+from harness.files import make_folder, read_json, write_json, write_text
 from harness.host.facts import HostReading
 from harness.results.records import CellRecord, Manifest, RunRecord
 from harness.suite.plan import Cell, Load, Plan, plan_from_json
@@ -21,6 +22,8 @@ Record = TypeVar("Record", bound=BaseModel)
 
 BENCH = "bench.json"
 """What the client of a server writes for one cell."""
+SERVER_LOG = "server.log"
+"""A server's output, in its session's folder; each line has the time at which it arrived."""
 BATCH = "result.json"
 """What the in-process driver writes for one cell."""
 
@@ -61,8 +64,7 @@ class RunDirectory:
         number = 1
         while (folder := self.path / "sessions" / recipe / str(number)).exists():
             number += 1
-        folder.mkdir(parents=True)
-        return number, folder
+        return number, make_folder(folder)
 
     def load_record(self) -> RunRecord:
         """Read run.json.
@@ -71,6 +73,11 @@ class RunDirectory:
             UsageError: it is missing or not of this version.
         """
         return read_record(self.record_file, RunRecord)
+
+    @property
+    def published_file(self) -> Path:
+        """The publication that this run is compared with."""
+        return self.path / "published.json"
 
     def load_plan(self) -> Plan:
         """Rebuild the plan that this run carries out.
@@ -129,9 +136,13 @@ class RunDirectory:
 
 def create(reports: Path, plan: Plan, host_id: str, began: datetime) -> RunDirectory:
     """Return a new, still empty run directory."""
-    path = reports / f"{plan.suite}-{began:%Y%m%dT%H%M%SZ}-{host_id}"
-    path.mkdir(parents=True)
-    return RunDirectory(path)
+    name = f"{plan.suite}-{began:%Y%m%dT%H%M%SZ}-{host_id}"
+    path = reports / name
+    for count in itertools.count(2):
+        if not path.exists():
+            break
+        path = reports / f"{name}-{count}"
+    return RunDirectory(make_folder(path))
 
 
 def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:

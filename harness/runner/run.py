@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
 from harness.errors import EngineError, KitError, UsageError
+from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_space
 from harness.model import tiny_llama
@@ -17,10 +19,13 @@ from harness.report.render import write_report
 from harness.results.collect import Results
 from harness.results.records import RunRecord
 from harness.results.run_directory import RunDirectory, create, newest
+from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
+from harness.runner.host_lock import HostLock, default_lock, hold_host
 from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
+from harness.runtime.base import Runtime
 from harness.runtime.local import LocalRuntime
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session, plan_to_json
@@ -36,7 +41,10 @@ class Site:
     reports: Path
     cache: Path
     images: Path
+    lock: Path = field(default_factory=default_lock)
     reinstall: bool = False
+    make_runtime: Callable[..., Runtime] | None = None
+    """Another runtime than the local one; tests put a made-up engine here."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,52 +56,106 @@ class Outcome:
     already_finished: bool
 
 
-def reproduce(
-    plan: Plan, site: Site, host: HostReading, *, fresh: bool, clock: Clock, progress: Progress
-) -> Outcome:
-    """Run ``plan``, or go on with its newest run on this host that is not finished.
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A plan on this host, with the publication that it is compared with."""
 
-    Raises:
-        KitError: as soon as nothing more can be measured; finished cells stay.
-    """
-    facts = host.facts
-    found = None if fresh else newest(site.reports, plan.hash(), facts.host_id)
-    if found and found.load_record().state == "finished":
-        return Outcome(directory=found, results=write_report(found), already_finished=True)
-    _check_runnable(plan)
-    check_space(site.reports, RUN_BYTES, "a run directory")
-    directory = found or create(site.reports, plan, facts.host_id, clock.now())
-    owner = Owner(directory.path.name, directory.ledger, clock)
-    if found:
-        done = sum(directory.finished(cell) for cell in plan.cells)
-        progress.say(f"Going on with {directory.path}: {done} of {len(plan.cells)} cells are done.")
-        if ended := owner.end_leftovers():
-            progress.say(f"Ended what its last attempt left behind: pids {ended}.")
-    record = found.load_record() if found else _new_record(plan, directory, host, clock)
-    directory.save(record.model_copy(update={"state": "running", "ended": None}))
-    runtime = LocalRuntime(
-        images=site.images,
-        cache=site.cache,
-        facts=facts,
-        owner=owner,
-        clock=clock,
-        progress=progress,
-        reinstall=site.reinstall,
-    )
-    context = Context(
-        plan=plan,
-        directory=directory,
-        runtime=runtime,
-        owner=owner,
-        clock=clock,
-        progress=progress,
-    )
-    try:
-        _carry_out(context, host)
-    except BaseException as error:
-        _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
-        raise
-    return Outcome(directory=directory, results=_close(context, "finished"), already_finished=False)
+    plan: Plan
+    site: Site
+    host: HostReading
+    reference: Reference | None
+    clock: Clock
+    progress: Progress
+
+    def run(self, *, fresh: bool) -> Outcome:
+        """Measure, or go on with the plan's newest run on this host that is not finished.
+
+        Raises:
+            KitError: as soon as nothing more can be measured; finished cells stay.
+        """
+        found = None if fresh else self._newest()
+        if found and found.load_record().state == "finished":
+            return Outcome(directory=found, results=write_report(found), already_finished=True)
+        _check_runnable(self.plan)
+        check_space(self.site.reports, RUN_BYTES, "a run directory")
+        with hold_host(self.site.lock) as lock:
+            self._end_leftovers(lock)
+            directory = found or create(
+                self.site.reports, self.plan, self.host.facts.host_id, self.clock.now()
+            )
+            lock.describe(directory.path)
+            self._open(directory)
+            results = self._carry_out(directory)
+        return Outcome(directory=directory, results=results, already_finished=False)
+
+    def _newest(self) -> RunDirectory | None:
+        return newest(self.site.reports, self.plan.hash(), self.host.facts.host_id)
+
+    def _end_leftovers(self, lock: HostLock) -> None:
+        """End what the last run on this host left behind, if it was killed."""
+        if lock.killed is None:
+            return
+        directory = RunDirectory(Path(lock.killed.run))
+        if ended := self._owner(directory).end_leftovers():
+            self.progress.say(f"Ended what a killed run left behind: {len(ended)} processes.")
+
+    def _owner(self, directory: RunDirectory) -> Owner:
+        return Owner(directory.path.name, directory.ledger, self.clock)
+
+    def _open(self, directory: RunDirectory) -> None:
+        """Write the run's own facts, or take up those of the run that goes on."""
+        if directory.record_file.exists():
+            record = directory.load_record()
+            done = sum(directory.finished(cell) for cell in self.plan.cells)
+            count = f"{done} of {len(self.plan.cells)} cells are done"
+            self.progress.say(f"Going on with {directory.path}: {count}.")
+            self._owner(directory).end_leftovers()
+        else:
+            record = self._new_record(directory)
+        if self.reference is not None:
+            write_json(directory.published_file, self.reference.model_dump(mode="json"))
+        directory.save(record.model_copy(update={"state": "running", "ended": None}))
+
+    def _new_record(self, directory: RunDirectory) -> RunRecord:
+        facts = self.host.facts
+        return RunRecord(
+            run=directory.path.name,
+            plan_hash=self.plan.hash(),
+            plan=plan_to_json(self.plan),
+            host=facts.host_id,
+            host_summary=facts.summary(),
+            gpus=tuple(gpu.name for gpu in facts.gpus),
+            kit_version=self.plan.kit_version,
+            kit_commit=kit_commit(),
+            began=stamp(self.clock.now()),
+            state="running",
+        )
+
+    def _carry_out(self, directory: RunDirectory) -> Results:
+        owner = self._owner(directory)
+        runtime = (self.site.make_runtime or LocalRuntime)(
+            images=self.site.images,
+            cache=self.site.cache,
+            facts=self.host.facts,
+            owner=owner,
+            clock=self.clock,
+            progress=self.progress,
+            reinstall=self.site.reinstall,
+        )
+        context = Context(
+            plan=self.plan,
+            directory=directory,
+            runtime=runtime,
+            owner=owner,
+            clock=self.clock,
+            progress=self.progress,
+        )
+        try:
+            _measure(context, self.host)
+        except BaseException as error:
+            _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
+            raise
+        return _close(context, "finished")
 
 
 def _check_runnable(plan: Plan) -> None:
@@ -109,21 +171,7 @@ def _check_runnable(plan: Plan) -> None:
         )
 
 
-def _new_record(plan: Plan, directory: RunDirectory, host: HostReading, clock: Clock) -> RunRecord:
-    return RunRecord(
-        run=directory.path.name,
-        plan_hash=plan.hash(),
-        plan=plan_to_json(plan),
-        host=host.facts.host_id,
-        host_summary=host.facts.summary(),
-        kit_version=plan.kit_version,
-        kit_commit=kit_commit(),
-        began=stamp(clock.now()),
-        state="running",
-    )
-
-
-def _carry_out(context: Context, host: HostReading) -> None:
+def _measure(context: Context, host: HostReading) -> None:
     plan, directory = context.plan, context.directory
     directory.save_host(host)
     for image in plan.pins:

@@ -14,10 +14,11 @@ from harness.clock import stamp
 from harness.engines.base import Server, log_tail
 from harness.engines.vllm_server import VllmServer, free_port, serve_command
 from harness.errors import CellError, EngineError
-from harness.files import write_json, write_text
+from harness.files import make_folder, write_json, write_text
 from harness.measure.client import ClientModel, bench_argv, wave_args
+from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
-from harness.results.run_directory import BENCH
+from harness.results.run_directory import BENCH, SERVER_LOG
 from harness.runner.context import Context
 from harness.runtime.base import Command
 from harness.suite.plan import Cell, Load, Session
@@ -93,7 +94,7 @@ class ServerSession:
             command=command,
             model_name=self.context.model.name,
             port=port,
-            log=folder / "server.log",
+            log=folder / SERVER_LOG,
             owner=self.context.owner,
             clock=self.context.clock,
             limits=self.context.plan.limits,
@@ -114,17 +115,8 @@ class ServerSession:
         checked = self._check_tokenizer(server)
         job = folder / "warmup.json"
         write_json(job, warmup_job(session, context.model, server.base_url, folder / "warmup"))
-        (folder / "warmup").mkdir(exist_ok=True)
-        with context.progress.step(
-            f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
-            expected_s=session.warmup_s,
-        ):
-            context.run_tool(
-                warmup_command(session, job, context.directory.code),
-                folder / "warmup.log",
-                "warm the server up",
-                context.plan.limits.wave_s * len(session.warmups),
-            )
+        make_folder(folder / "warmup")
+        self._send_warmups(folder)
         record = SessionRecord(
             recipe=session.recipe,
             number=number,
@@ -136,6 +128,20 @@ class ServerSession:
         )
         write_json(folder / "session.json", record.model_dump(mode="json"))
         return record
+
+    def _send_warmups(self, folder: Path) -> None:
+        """Serve the discarded wave of every shape."""
+        context, session = self.context, self.session
+        with context.progress.step(
+            f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
+            expected_s=session.warmup_s,
+        ):
+            context.run_tool(
+                warmup_command(session, folder / "warmup.json", context.directory.code),
+                folder / "warmup.log",
+                "warm the server up",
+                context.plan.limits.wave_s * len(session.warmups),
+            )
 
     def _check_tokenizer(self, server: Server) -> int:
         """Compare saved ids with what the server makes of the same text; return how many."""
@@ -174,17 +180,14 @@ class ServerSession:
     def _measure(self, cell: Cell, server: VllmServer, record: SessionRecord) -> None:
         context = self.context
         folder = context.directory.cell(cell)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         command = cell_command(self.session, context.model, cell.load, server.base_url, folder)
-        began, before = stamp(context.clock.now()), server.identity()
-        reason = None
-        with context.progress.step(cell.id, expected_s=cell.expected_s):
-            self._scrape(server, folder / "metrics-before.prom")
-            try:
-                self._run_client(command, folder, server)
-                self._scrape(server, folder / "metrics-after.prom")
-            except CellError as error:
-                reason = error.what
+        reason, began, before = self._attempt(cell, command, folder, server)
+        if reason is None and compilations(server.log, began, stamp(context.clock.now())):
+            # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
+            context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
+            self._send_warmups(server.log.parent)
+            reason, began, before = self._attempt(cell, command, folder, server)
         cell_record = CellRecord(
             cell=cell.id,
             session=f"sessions/{record.recipe}/{record.number}",
@@ -205,6 +208,20 @@ class ServerSession:
                 usually="too little memory, or a crash in a kernel of this workload",
                 next_step=f"read {server.log}",
             )
+
+    def _attempt(
+        self, cell: Cell, command: Command, folder: Path, server: VllmServer
+    ) -> tuple[str | None, str, str]:
+        """Run the client once; return why there is no result, when it began and the engine."""
+        began, before = stamp(self.context.clock.now()), server.identity()
+        with self.context.progress.step(cell.id, expected_s=cell.expected_s):
+            self._scrape(server, folder / "metrics-before.prom")
+            try:
+                self._run_client(command, folder, server)
+                self._scrape(server, folder / "metrics-after.prom")
+            except CellError as error:
+                return error.what, began, before
+        return None, began, before
 
     def _run_client(self, command: Command, folder: Path, server: VllmServer) -> None:
         """Run the client; a client that leaves no result did not measure, whatever it returns."""

@@ -22,7 +22,7 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.console import Progress
 from harness.errors import ImageError
-from harness.files import read_json, sha256_of, write_json, write_text
+from harness.files import make_folder, read_json, sha256_of, write_json, write_text
 from harness.host.fit import check_space
 from harness.process import Owner, shell_line
 from harness.runtime import locks
@@ -108,7 +108,7 @@ def ensure(
         ImageError: a package could not be installed; with pip's last lines.
     """
     lock_file = environment.folder.with_suffix(".lock")
-    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(lock_file.parent)
     with filelock.FileLock(lock_file):
         record = None if reinstall else environment.complete()
         if record is None:

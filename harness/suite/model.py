@@ -165,6 +165,14 @@ class Table(Strict):
         return self
 
 
+class ComparesWith(Strict):
+    """Another suite's publication that is shown beside this suite's numbers, by matching names."""
+
+    suite: Identifier
+    recipes: dict[Identifier, Identifier]
+    workloads: dict[Identifier, Identifier]
+
+
 class Estimates(Strict):
     """What the plan's durations are computed from, and where these figures come from."""
 
@@ -205,6 +213,7 @@ class SuiteFile(Strict):
     tables: Annotated[tuple[Table, ...], Field(strict=False)]
     estimates: Estimates
     limits: Limits
+    compares_with: ComparesWith | None = None
 
 
 class Sizing(Strict):

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from harness.measure.client import ClientModel, bench_argv
-from harness.results.measurement import read_bench
+from harness.results.bench import read_bench_file
+from harness.results.measurement import from_bench
+from harness.results.validity import Expected, check
 from harness.runtime.base import Command
 from harness.runtime.local import LocalRuntime
 from harness.suite.plan import Load
@@ -102,7 +104,9 @@ def test_known_schedule_comes_out(runtime: LocalRuntime, model: Path, tmp_path: 
             server.shutdown()
             thread.join()
     assert code == 0, (tmp_path / "client.log").read_text()
-    found = read_bench(tmp_path / "bench.json")
+    bench = read_bench_file(tmp_path / "bench.json")
+    assert check(bench, Expected(input_len=128, output_len=11, concurrency=2)).broken == []
+    found = from_bench(bench)
     assert (found.completed, found.failed) == (4, 0)
     assert found.output_lens == (11,) * 4
     assert found.input_lens == (128,) * 4

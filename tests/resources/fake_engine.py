@@ -1,7 +1,7 @@
 """A stand-in for an engine environment's programs, for unit tests: no engine is behind it.
 
-It is installed as ``vllm`` and ``python3`` of a made-up environment. What it should do wrong is read
-from ``fake.json`` in HOME; without it everything goes well. Its numbers are made up.
+It is installed as ``vllm`` and ``python3`` of a made-up environment. What it should do wrong is
+read from ``fake.json`` in HOME; without it everything goes well. Its numbers are made up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 BEGIN = 1
+COMPILED = (
+    "WARNING Triton compile during inference: made_up_kernel. This causes a latency spike; "
+    "consider extending warmup to cover this shape/config."
+)
 FAULTS = Path(os.environ["HOME"]) / "fake.json"
 
 
@@ -47,15 +51,27 @@ def serve(arguments: list[str]) -> int:
         while True:
             time.sleep(1)
 
+    counted = {"prompt": 0, "generation": 0}
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if self.path == "/metrics":
+                self.send(
+                    "".join(
+                        f"# TYPE vllm:{kind}_tokens_total counter\n"
+                        f'vllm:{kind}_tokens_total{{engine="0"}} {count}.0\n'
+                        for kind, count in counted.items()
+                    )
+                )
+                return
+            if fault("serve") == "hangs":
+                time.sleep(3600)
             served = "another-model" if fault("serve") == "another-model" else name
             self.answer(
                 {
                     "/health": {},
                     "/version": {"version": "0.0-fake"},
                     "/v1/models": {"data": [{"id": served}]},
-                    "/metrics": {"fake": 1},
                 }[self.path]
             )
 
@@ -64,13 +80,23 @@ def serve(arguments: list[str]) -> int:
             if self.path == "/die":
                 print("Segmentation fault (made up)", flush=True)
                 os._exit(139)
+            if self.path == "/served":
+                for kind in counted:
+                    counted[kind] += body[kind]
+                if body.get("compiled"):
+                    print(COMPILED, flush=True)
+                self.answer({})
+                return
             shift = 1 if fault("serve") == "other-tokens" else 0
             self.answer({"tokens": [token + shift for token in tokens(body["prompt"])]})
 
         def answer(self, body: object) -> None:
+            self.send(json.dumps(body))
+
+        def send(self, text: str) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
+            self.wfile.write(text.encode())
 
         def log_message(self, *_: object) -> None:
             pass
@@ -83,6 +109,11 @@ def serve(arguments: list[str]) -> int:
     return 0
 
 
+def post(url: str, body: dict[str, object]) -> None:
+    data = json.dumps(body).encode()
+    urllib.request.urlopen(urllib.request.Request(url, data=data, method="POST"), timeout=5)
+
+
 def bench(arguments: list[str]) -> int:
     url = option(arguments, "--base-url")
     folder = Path(option(arguments, "--result-dir"))
@@ -91,6 +122,8 @@ def bench(arguments: list[str]) -> int:
     if wrong == "no-result":
         print("all requests failed", flush=True)
         return 0
+    if wrong == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
     if wrong == "exit-1":
         print("ConnectionRefusedError", flush=True)
         return 1
@@ -101,9 +134,8 @@ def bench(arguments: list[str]) -> int:
     if wrong in ("server-dies", "server-dies-once"):
         if wrong == "server-dies-once":
             FAULTS.unlink()
-        request = urllib.request.Request(f"{url}/die", data=b"{}", method="POST")
         with contextlib.suppress(OSError):
-            urllib.request.urlopen(request, timeout=5)
+            post(f"{url}/die", {})
         while True:
             time.sleep(1)
     count = int(option(arguments, "--num-prompts"))
@@ -122,14 +154,26 @@ def bench(arguments: list[str]) -> int:
         "failed": count - done,
         "output_throughput": sum(outputs) / duration,
         "total_token_throughput": (sum(inputs) + sum(outputs)) / duration,
+        "total_input_tokens": sum(inputs) if done else 0,
+        "total_output_tokens": sum(outputs) if done else 0,
         "mean_ttft_ms": 12.5,
         "mean_tpot_ms": 24.8 if max(outputs) > 1 else 0.0,
         "input_lens": inputs,
         "output_lens": outputs,
         "errors": ["" if done else "Connection refused"] * count,
     }
+    extra = 2 if wrong == "others-use-it" else 1
+    compiled = wrong in ("compiles", "compiles-once")
+    post(
+        f"{url}/served",
+        {"prompt": sum(inputs) * extra, "generation": sum(outputs), "compiled": compiled},
+    )
+    if wrong == "compiles-once":
+        FAULTS.unlink()
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / option(arguments, "--result-filename")).write_text(json.dumps(result))
+    text = json.dumps(result)
+    text = text[: len(text) // 2] if wrong == "truncated" else text
+    (folder / option(arguments, "--result-filename")).write_text(text)
     return 0
 
 

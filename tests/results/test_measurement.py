@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.results.measurement import read_batch, read_bench
+from harness.results.bench import read_bench_file
+from harness.results.measurement import from_bench, read_batch
 from tests.conftest import RESOURCES
 
 RECORDED = RESOURCES / "recorded"
@@ -18,7 +19,7 @@ DRIVER = RECORDED / "driver-8k-1-c4.json"
 
 
 def test_bench_file_of_a_decode_cell() -> None:
-    found, raw = read_bench(DECODE), json.loads(DECODE.read_text())
+    found, raw = from_bench(read_bench_file(DECODE)), json.loads(DECODE.read_text())
     assert (found.completed, found.failed) == (2, 0)
     assert found.input_lens == (1024, 1024)
     assert found.output_lens == (1024, 1024)
@@ -29,7 +30,7 @@ def test_bench_file_of_a_decode_cell() -> None:
 
 
 def test_one_output_token_has_no_tpot() -> None:
-    assert read_bench(PREFILL).mean_tpot_ms is None
+    assert from_bench(read_bench_file(PREFILL)).mean_tpot_ms is None
     assert read_batch(DRIVER).mean_tpot_ms is None
 
 
@@ -70,6 +71,7 @@ def test_driver_tpot_is_the_mean_of_each_requests_own(tmp_path: Path) -> None:
 def test_what_is_no_result_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bench.json"
     path.write_text(text)
-    for read in (read_bench, read_batch):
-        with pytest.raises(UsageError, match="as one result"):
-            read(path)
+    with pytest.raises(UsageError, match="not one result of vllm bench serve"):
+        read_bench_file(path)
+    with pytest.raises(UsageError, match="as one result"):
+        read_batch(path)

@@ -1,0 +1,129 @@
+"""The sections that set a run beside the publication: verdicts, wave residuals, what is open."""
+
+from __future__ import annotations
+
+from harness.report.markdown import DASH, escape, link, table
+from harness.report.tables import number, ratio
+from harness.results.collect import Results
+from harness.results.verdict import Judged, Reference, independent
+from harness.suite.published import Claim
+
+
+def headline(judged: list[Judged]) -> str:
+    """Return one sentence: how many published measurements got which verdict.
+
+    Measurements are counted once, however many claims repeat them.
+    """
+    counts = independent(judged)
+    parts = [f"{count} {verdict}" for verdict, count in counts.items()]
+    return f"Of {sum(counts.values())} published measurements: {', '.join(parts)}."
+
+
+def verdicts(judged: list[Judged]) -> str:
+    """Return the table of all claims, in the publication's order."""
+    rows = [
+        [
+            escape(each.claim.where),
+            printed(each.claim),
+            _measured(each),
+            f"{each.ratio:.2f}" if each.ratio is not None else DASH,
+            each.verdict,
+            escape(each.why),
+        ]
+        for each in judged
+    ]
+    header = ["claim", "published", "measured", "ratio", "verdict", "why"]
+    return f"## Published against measured\n\n{headline(judged)}\n\n{table(header, rows)}"
+
+
+def residuals(results: Results, reference: Reference) -> str:
+    """Return the start and tail of each decode row, published and measured.
+
+    With requests of one length, concurrency x output / throughput is the time of one wave, and
+    (output - 1) x TPOT what decoding takes of it; the rest is prefill, ramp and drain. It tells how
+    many waves a published number averages over.
+    """
+    rows = []
+    for there, workload in reference.published_workloads.items():
+        name = reference.workloads.get(there, there)
+        ours = results.plan.workloads.get(name)
+        recipe = reference.recipes.get("vllm", "vllm")
+        if workload.output_len == 1 or ours is None:
+            continue
+        published = _residual(
+            workload.concurrency,
+            workload.output_len,
+            reference.published.value("vllm", there, "output_throughput"),
+            reference.published.value("vllm", there, "mean_tpot_ms"),
+        )
+        measured = _residual(
+            ours.concurrency,
+            ours.output_len,
+            results.value(recipe, name, "output_throughput"),
+            results.value(recipe, name, "mean_tpot_ms"),
+        )
+        rows.append(
+            [
+                workload.label,
+                f"{workload.concurrency:,}",
+                _seconds(published),
+                f"{ours.concurrency:,}",
+                _seconds(measured),
+            ]
+        )
+    if not rows:
+        return ""
+    header = ["In → Out", "published load", "start and tail", "load here", "start and tail"]
+    text = (
+        "Concurrency × output ÷ throughput − (output − 1) × TPOT: the part of a wave that is not "
+        "steady decoding."
+    )
+    return f"## Start and tail of a wave\n\n{text}\n\n{table(header, rows)}"
+
+
+def not_stated(reference: Reference) -> str:
+    """Return what the publication leaves open, and what the published suite takes instead."""
+    open_points = reference.published.not_stated
+    if not open_points:
+        return ""
+    rows = [[escape(each.what), escape(each.ours), escape(each.why)] for each in open_points]
+    title = "## What the publication does not state"
+    return f"{title}\n\n{table(['what', 'in the published suite', 'why'], rows)}"
+
+
+def printed(claim: Claim) -> str:
+    """Write a claim's number with its unit, in the precision that it was printed with."""
+    if claim.kind == "text":
+        return escape(claim.text or "")
+    numbers = [value for value in (claim.value, claim.low, claim.high) if value is not None]
+    text = "–".join(_plain(value, claim.step or 1) for value in numbers)
+    about = "about " if claim.kind == "approximate" else ""
+    gap = "" if claim.unit in ("×", "%") else " "
+    return f"{about}{text}{gap}{escape(claim.unit or '')}"
+
+
+def _plain(value: float, step: float) -> str:
+    decimals = max(0, len(f"{step:g}".partition(".")[2]))
+    return f"{value:,.{decimals}f}"
+
+
+def _measured(each: Judged) -> str:
+    by = each.claim.measured_by
+    if each.measured is None or by is None:
+        return DASH
+    if by.ratio:
+        return ratio(each.measured)
+    text = number(each.measured, by.metric)
+    return link(text, each.file) if each.file else text
+
+
+def _residual(
+    concurrency: int, output_len: int, throughput: float | None, tpot_ms: float | None
+) -> float | None:
+    if not throughput or tpot_ms is None:
+        return None
+    return concurrency * output_len / throughput - (output_len - 1) * tpot_ms / 1e3
+
+
+def _seconds(value: float | None) -> str:
+    return DASH if value is None else f"{value:.1f} s"

@@ -1,0 +1,101 @@
+"""Rules about a cell that its result file cannot prove alone: engine, counters, server log."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness.results.measurement import Measurement
+from harness.results.records import CellRecord, Manifest
+from harness.results.validity import spread
+from harness.suite.plan import Load
+
+COUNTER_TOLERANCE = 0.02
+"""The server counts every request it saw; more or less than the client's is somebody else's load
+or lost requests."""
+
+COUNTERS = {"vllm:prompt_tokens": "input", "vllm:generation_tokens": "output"}
+"""Counters of vLLM 0.31 (v1/metrics/loggers.py), summed over all engine labels."""
+
+COMPILED = re.compile(r"during inference: .*latency spike")
+"""How vLLM 0.31 (utils/jit_monitor.py) says that a kernel was compiled under load."""
+
+
+def engine_rules(record: CellRecord) -> Iterator[str]:
+    """Yield a sentence unless one and the same engine start served the whole cell."""
+    if record.engine_before != record.engine_after:
+        yield f"the engine was {record.engine_before} before and {record.engine_after} after"
+
+
+def batch_rules(found: Measurement, load: Load, manifest: Manifest | None) -> Iterator[str]:
+    """Yield what a driver's record breaks of what was asked for."""
+    if found.completed != load.prompts:
+        yield f"{found.completed} of {load.prompts} requests completed"
+    wrong = [length for length in found.output_lens if length != load.output_len]
+    if wrong:
+        yield f"output lengths {spread(wrong)} where {load.output_len} was asked for"
+    if manifest is not None and found.input_lens != manifest.lengths:
+        yield (
+            f"input lengths {spread(found.input_lens)} where the prompts have "
+            f"{spread(manifest.lengths)}"
+        )
+    for name, value in (("wave", found.duration_s), ("mean TTFT", found.mean_ttft_ms)):
+        if not (math.isfinite(value) and value > 0):
+            yield f"the {name} is {value}, which no request can have taken"
+
+
+def counter_rules(found: Measurement, folder: Path) -> Iterator[str]:
+    """Yield where the server's own token counters differ from what the client counts."""
+    files = [folder / f"metrics-{when}.prom" for when in ("before", "after")]
+    if not all(path.exists() for path in files):
+        return
+    before, after = (_counters(path.read_text(encoding="utf-8")) for path in files)
+    for name, kind in COUNTERS.items():
+        if name not in after:
+            continue
+        served = after[name] - before.get(name, 0.0)
+        lens = found.input_lens if kind == "input" else found.output_lens
+        if not math.isclose(served, sum(lens), rel_tol=COUNTER_TOLERANCE):
+            yield (
+                f"the server counts {served:,.0f} {kind} tokens ({name}), the client "
+                f"{sum(lens):,}: somebody else used it, or requests were lost"
+            )
+
+
+def compile_rules(log: Path, record: CellRecord) -> Iterator[str]:
+    """Yield a sentence where kernels were compiled while the cell was measured."""
+    lines = compilations(log, record.began, record.ended)
+    if lines:
+        yield f"kernels were compiled inside the measured window, {len(lines)} by {log.name}"
+
+
+def compilations(log: Path, began: str, ended: str) -> list[str]:
+    """Return the log's lines about compilation that arrived between two moments (ISO 8601)."""
+    if not log.exists():
+        return []
+    first, last = sorted(datetime.fromisoformat(moment) for moment in (began, ended))
+    found = []
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if COMPILED.search(line):
+            moment = datetime.fromisoformat(line.split(" ", 1)[0])
+            if first <= moment <= last:
+                found.append(line)
+    return found
+
+
+def _counters(text: str) -> dict[str, float]:
+    """Return each counter's sum over its labels; nothing where the text is not metrics."""
+    try:
+        families = list(text_string_to_metric_families(text))
+    except ValueError:
+        return {}
+    return {
+        family.name: sum(each.value for each in family.samples if each.name.endswith("_total"))
+        for family in families
+        if family.name in COUNTERS
+    }

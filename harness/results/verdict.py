@@ -1,0 +1,201 @@
+"""First verdicts: what was measured beside what was published, and whether they may be compared.
+
+A verdict is two-sided. One engine session gives no interval, so these are verdicts about a point;
+they say "one session" wherever they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from harness.results.collect import Results
+from harness.suite.model import Hardware, Strict, Workload
+from harness.suite.plan import Session
+from harness.suite.published import Claim, Condition, PublishedFile
+
+Verdict = Literal["within", "faster", "slower", "higher", "lower", "not comparable", "not run"]
+
+
+class Conditions(Strict):
+    """Under which a published recipe was run, as far as it decides comparisons."""
+
+    engine: str
+    image: str
+    speculation: JsonValue
+
+
+class Reference(Strict):
+    """``published.json``: the publication that a run is compared with, kept in the run directory.
+
+    ``recipes`` and ``workloads`` map the publication's names to those of the run's suite; they are
+    the same names where the run is of the published suite itself.
+    """
+
+    schema_version: Literal[1] = 1
+    published: PublishedFile
+    hardware: Hardware
+    published_workloads: dict[str, Workload]
+    published_recipes: dict[str, Conditions]
+    recipes: dict[str, str] = Field(default_factory=dict)
+    workloads: dict[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """One claim with what was measured for it, and why the verdict is what it is."""
+
+    claim: Claim
+    verdict: Verdict
+    measured: float | None
+    ratio: float | None
+    why: str
+    file: str | None = None
+    """The first raw file behind the measured value."""
+
+
+def conditions_of(engine: str, image: str, args: dict[str, JsonValue]) -> Conditions:
+    """Return what of a recipe decides comparisons."""
+    return Conditions(engine=engine, image=image, speculation=args.get("--speculative-config"))
+
+
+def judge(results: Results, reference: Reference, gpus: list[str]) -> list[Judged]:
+    """Judge every claim; ``gpus`` are the names of the GPUs that the run had."""
+    return [_judge(claim, results, reference, gpus) for claim in reference.published.claims]
+
+
+def independent(judged: list[Judged]) -> dict[Verdict, int]:
+    """Count verdicts of measurements, each once, however many claims repeat it."""
+    counts: dict[Verdict, int] = {}
+    for each in judged:
+        if each.claim.same_as is None and each.claim.measured_by is not None:
+            counts[each.verdict] = counts.get(each.verdict, 0) + 1
+    return counts
+
+
+def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]) -> Judged:
+    by = claim.measured_by
+    if by is None:
+        why = claim.not_measured or ""
+        return Judged(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
+    workload = reference.workloads.get(by.workload, by.workload)
+    recipes = [reference.recipes.get(recipe, recipe) for recipe in by.recipes]
+    value = (
+        results.quotient(recipes[0], recipes[1], workload, by.metric)
+        if len(recipes) == 2
+        else results.value(recipes[0], workload, by.metric)
+    )
+    measured = value / by.per if value is not None else None
+    differing = list(_differences(claim, results, reference, workload, recipes, gpus))
+    if measured is None:
+        missing = [why for name in recipes for why in results.why_missing(name, workload)]
+        if differing and not any(results.of(name, workload) for name in recipes):
+            missing = [f"this suite has no cell for it ({workload})"]
+        why = "; ".join(dict.fromkeys(missing)) or "the engine does not report it"
+        return Judged(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
+    verdict: Verdict = "not comparable"
+    why = "; ".join(differing)
+    if not differing:
+        verdict, why = _decide(claim, measured)
+    return Judged(
+        claim=claim,
+        verdict=verdict,
+        measured=measured,
+        ratio=measured / _middle(claim),
+        why=why,
+        file=results.file(recipes[0], workload),
+    )
+
+
+def _decide(claim: Claim, measured: float) -> tuple[Verdict, str]:
+    """Compare with the claim's band: its tolerance on either side of what may have been rounded."""
+    low, high = band(claim)
+    where = f"one session; {low:,.4g} to {high:,.4g} counts as the same"
+    if low <= measured <= high:
+        return "within", where
+    above = measured > high
+    names: dict[str, tuple[Verdict, Verdict]] = {
+        "higher": ("faster", "slower"),
+        "lower": ("slower", "faster"),
+        "neither": ("higher", "lower"),
+    }
+    return names[claim.better][0 if above else 1], where
+
+
+def band(claim: Claim) -> tuple[float, float]:
+    """Return the lowest and highest value that count as the same.
+
+    The printed number stands for anything that rounds to it: 658K is 657.5K to 658.5K before the
+    tolerance of measuring.
+    """
+    half = (claim.step or 0.0) / 2
+    low = claim.low if claim.low is not None else _middle(claim)
+    high = claim.high if claim.high is not None else _middle(claim)
+    return (low - half) * (1 - claim.tolerance), (high + half) * (1 + claim.tolerance)
+
+
+def _middle(claim: Claim) -> float:
+    if claim.value is not None:
+        return claim.value
+    assert claim.low is not None
+    assert claim.high is not None
+    return (claim.low + claim.high) / 2
+
+
+def _differences(
+    claim: Claim,
+    results: Results,
+    reference: Reference,
+    workload: str,
+    recipes: list[str],
+    gpus: list[str],
+) -> Iterator[str]:
+    """Yield each condition that the claim asks for and the run does not meet, with both sides."""
+    by = claim.measured_by
+    assert by is not None
+    asked = set(claim.must_equal)
+    sessions = {session.recipe: session for session in results.plan.sessions}
+    theirs = reference.published_workloads[by.workload]
+    ours = results.plan.workloads.get(workload)
+    hardware = reference.hardware
+    prefix, here = hardware.gpu_name_prefix, ", ".join(sorted(set(gpus))) or "no GPU"
+
+    def differs(condition: Condition, published: object, measured: object) -> Iterator[str]:
+        if condition in asked and published != measured:
+            yield f"{condition.replace('_', ' ')}: {published} there, {measured} here"
+
+    if not gpus or not all(gpu.startswith(prefix) for gpu in gpus):
+        yield from differs("gpu", prefix, here)
+    yield from differs("gpu_count", hardware.gpu_count, len(gpus))
+    for there, recipe in zip(by.recipes, recipes, strict=True):
+        session = sessions.get(recipe)
+        if session is None:
+            continue
+        published, measured = reference.published_recipes[there], _conditions(session)
+        yield from differs(
+            "engine",
+            f"{published.engine} ({published.image})",
+            f"{measured.engine} ({measured.image})",
+        )
+        if published.speculation != measured.speculation:
+            yield from differs(
+                "speculation",
+                _speculation(published.speculation),
+                _speculation(measured.speculation),
+            )
+    if ours is not None:
+        yield from differs("lengths", theirs.label, ours.label)
+        yield from differs("concurrency", theirs.concurrency, ours.concurrency)
+
+
+def _conditions(session: Session) -> Conditions:
+    return conditions_of(session.engine, session.image, dict(session.args))
+
+
+def _speculation(config: JsonValue) -> str:
+    if not isinstance(config, dict):
+        return "none"
+    return f"{config.get('method')} with {config.get('num_speculative_tokens')}"

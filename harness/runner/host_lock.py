@@ -1,0 +1,82 @@
+"""One run at a time on a host: two would share its cores, GPUs and memory, and measure each other.
+
+The lock is the kernel's (flock through filelock), so it ends with its process, however that ends.
+Beside it stands who holds it; where that file is left behind, its run was killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import filelock
+
+from harness.errors import HostError
+from harness.files import write_json
+
+
+def default_lock() -> Path:
+    """Return the lock that all clones and users of this host share."""
+    return Path(tempfile.gettempdir()) / "b300-repro.lock"
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the host."""
+
+    pid: int
+    run: str
+
+
+@dataclass(frozen=True)
+class HostLock:
+    """The lock while it is held."""
+
+    path: Path
+    killed: Holder | None
+    """The holder before us, where it could not say goodbye."""
+
+    def describe(self, run: Path) -> None:
+        """Write down for which run the host is held."""
+        write_json(_holder_file(self.path), {"pid": os.getpid(), "run": str(run)})
+
+
+@contextlib.contextmanager
+def hold_host(path: Path) -> Iterator[HostLock]:
+    """Hold the host within the block.
+
+    Raises:
+        HostError: another run holds it; with its pid and directory.
+    """
+    lock = filelock.FileLock(path, mode=0o666)
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout as error:
+        holder = _read(path)
+        who = f"process {holder.pid}, run {holder.run}" if holder else "another run"
+        raise HostError(
+            f"this host is held by {who}",
+            usually="a run is under way in another terminal, or another user's",
+            next_step=f"wait for it, or look: ps -p {holder.pid}" if holder else "wait for it",
+        ) from error
+    try:
+        yield HostLock(path, killed=_read(path))
+        _holder_file(path).unlink(missing_ok=True)
+    finally:
+        lock.release()
+
+
+def _holder_file(path: Path) -> Path:
+    return path.with_suffix(".holder.json")
+
+
+def _read(path: Path) -> Holder | None:
+    try:
+        return Holder(**json.loads(_holder_file(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

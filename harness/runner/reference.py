@@ -1,0 +1,31 @@
+"""The publication that a run is compared with, taken from recipes/ into the run directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.results.verdict import Reference, conditions_of
+from harness.suite.load import Suite, load_suite
+
+
+def reference_of(suite: Suite, root: Path) -> Reference | None:
+    """Return the publication of ``suite``, or the one that it names; None without either.
+
+    Raises:
+        UsageError: the suite that it names is not there or has a mistake.
+    """
+    names = suite.file.compares_with
+    source = load_suite(names.suite, root) if names else suite
+    if source.published is None or source.file.hardware is None:
+        return None
+    return Reference(
+        published=source.published,
+        hardware=source.file.hardware,
+        published_workloads=source.file.workloads,
+        published_recipes={
+            name: conditions_of(recipe.engine, recipe.image, recipe.args)
+            for name, recipe in source.recipes.items()
+        },
+        recipes=names.recipes if names else {},
+        workloads=names.workloads if names else {},
+    )
