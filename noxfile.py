@@ -11,7 +11,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.2.9"
-nox.options.sessions = ["lint", "tests"]
+nox.options.sessions = ["lint", "tests", "faults"]
 nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
@@ -20,6 +20,9 @@ PYTHONS = ((3, 11), (3, 12), (3, 13))
 
 # nox ends its child half a second after Ctrl-C; engines need longer to stop in order.
 PATIENCE = 90
+
+
+PYTEST = ("pytest", "-n", "auto")
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
@@ -65,7 +68,14 @@ def run(session: nox.Session, recipe: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
-    session.run("pytest", "-m", "not real", "-n", "auto", *session.posargs)
+    session.run(*PYTEST, "-m", "not real", "--ignore=tests/faults", *session.posargs)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Crash at every write, full disks, kills, hangs: with a made-up engine."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    session.run(*PYTEST, "tests/faults", *session.posargs)
 
 
 @nox.session(default=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 import yaml as pyyaml
+from hypothesis import settings
 
 from harness.clock import Clock, SystemClock
 from harness.host.facts import HostFacts, HostReading
@@ -23,6 +24,10 @@ from harness.runtime.images import LOCK, LOCK_FILE
 from harness.suite.load import load_suite
 from harness.suite.plan import Plan
 from harness.suite.planner import Choice, make_plan
+
+# A slow machine is not a failure: speed is measured elsewhere.
+settings.register_profile("kit", deadline=None)
+settings.load_profile("kit")
 
 RESOURCES = Path(__file__).parent / "resources"
 IMAGE = "vllm-cpu"

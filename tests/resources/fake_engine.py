@@ -22,11 +22,15 @@ COMPILED = (
     "WARNING Triton compile during inference: made_up_kernel. This causes a latency spike; "
     "consider extending warmup to cover this shape/config."
 )
-FAULTS = Path(os.environ["HOME"]) / "fake.json"
+
+
+def faults_file() -> Path:
+    return Path(os.environ["HOME"]) / "fake.json"
 
 
 def fault(name: str) -> object:
-    return json.loads(FAULTS.read_text()).get(name) if FAULTS.exists() else None
+    path = faults_file()
+    return json.loads(path.read_text()).get(name) if path.exists() else None
 
 
 def option(arguments: list[str], name: str) -> str:
@@ -37,20 +41,8 @@ def tokens(text: str) -> list[int]:
     return [BEGIN, *(ord(letter) for letter in text)]
 
 
-def serve(arguments: list[str]) -> int:
-    name, port = option(arguments, "--served-model-name"), int(option(arguments, "--port"))
-    print("INFO fake server loading", flush=True)
-    if fault("serve") == "dies-loading":
-        print("ValueError: no such setting", flush=True)
-        return 3
-    if fault("serve") == "ignores-sigterm":
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    else:
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    if fault("serve") == "never-ready":
-        while True:
-            time.sleep(1)
-
+def http_server(name: str, port: int) -> ThreadingHTTPServer:
+    """Return the server, bound; its counters tell what the made-up client claims to have sent."""
     counted = {"prompt": 0, "generation": 0}
 
     class Handler(BaseHTTPRequestHandler):
@@ -101,8 +93,25 @@ def serve(arguments: list[str]) -> int:
         def log_message(self, *_: object) -> None:
             pass
 
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+def serve(arguments: list[str]) -> int:
+    name, port = option(arguments, "--served-model-name"), int(option(arguments, "--port"))
+    print("INFO fake server loading", flush=True)
+    if fault("serve") == "dies-loading":
+        print("ValueError: no such setting", flush=True)
+        return 3
+    if fault("serve") == "ignores-sigterm":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    else:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if fault("serve") == "never-ready":
+        while True:
+            time.sleep(1)
+
     try:
-        ThreadingHTTPServer(("127.0.0.1", port), Handler).serve_forever()
+        http_server(name, port).serve_forever()
     except OSError as error:
         print(f"OSError: {error}", flush=True)
         return 1
@@ -133,7 +142,7 @@ def bench(arguments: list[str]) -> int:
             time.sleep(1)
     if wrong in ("server-dies", "server-dies-once"):
         if wrong == "server-dies-once":
-            FAULTS.unlink()
+            faults_file().unlink()
         with contextlib.suppress(OSError):
             post(f"{url}/die", {})
         while True:
@@ -169,7 +178,7 @@ def bench(arguments: list[str]) -> int:
         {"prompt": sum(inputs) * extra, "generation": sum(outputs), "compiled": compiled},
     )
     if wrong == "compiles-once":
-        FAULTS.unlink()
+        faults_file().unlink()
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(result)
     text = text[: len(text) // 2] if wrong == "truncated" else text
@@ -246,8 +255,9 @@ def driver(job: dict[str, object]) -> int:
     return 0
 
 
-def main() -> int:
-    program, arguments = Path(sys.argv[0]).name, sys.argv[1:]
+def run(argv: list[str]) -> int:
+    """Do what a command line asks for; the first word is the program."""
+    program, arguments = argv[0], argv[1:]
     if program == "vllm":
         return serve(arguments) if arguments[0] == "serve" else bench(arguments)
     module, job = arguments[1], json.loads(Path(arguments[2]).read_text())
@@ -257,4 +267,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run([Path(sys.argv[0]).name, *sys.argv[1:]]))
