@@ -23,9 +23,10 @@ ON_FAKES = """
 import sys
 from pathlib import Path
 import harness.cli as cli
+import harness.verbs as verbs
 folder = Path({folder!r})
-cli.recipes_folder = lambda: folder / "recipes"
-cli.images_folder = lambda: folder / "docker"
+verbs.recipes_folder = lambda: folder / "recipes"
+verbs.images_folder = lambda: folder / "docker"
 sys.exit(cli.main(sys.argv[1:]))
 """
 

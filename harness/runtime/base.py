@@ -10,7 +10,7 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from harness.process import Owner, Running
-from harness.suite.model import Container
+from harness.suite.recipe import Container
 
 
 @dataclass(frozen=True, kw_only=True)

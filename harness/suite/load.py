@@ -14,8 +14,9 @@ from pydantic import BaseModel, ValidationError
 
 from harness.errors import UsageError
 from harness.suite import yaml
-from harness.suite.model import RecipeFile, SuiteFile
+from harness.suite.model import SuiteFile
 from harness.suite.published import PublishedFile
+from harness.suite.recipe import RecipeFile
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -15,7 +15,6 @@ from typing import Any, Literal
 from pydantic import JsonValue, TypeAdapter
 
 from harness.suite.model import (
-    Container,
     Estimates,
     GeneratedModel,
     HubModel,
@@ -25,6 +24,7 @@ from harness.suite.model import (
     Warmup,
     Workload,
 )
+from harness.suite.recipe import Container
 
 WARMUP = "warmup"
 

@@ -9,8 +9,9 @@ from typing import Literal
 
 from harness.errors import UsageError
 from harness.suite.load import Suite, nearest
-from harness.suite.model import Metric, RecipeFile, Sizing, SuiteSession, Workload
+from harness.suite.model import Metric, SuiteSession, Workload
 from harness.suite.plan import WARMUP, Cell, Load, Plan, Session
+from harness.suite.recipe import RecipeFile, Sizing
 
 Runtime = Literal["local", "docker"]
 

@@ -6,8 +6,9 @@ import json
 
 from pydantic import BaseModel
 
-from harness.suite.model import RecipeFile, SuiteFile
+from harness.suite.model import SuiteFile
 from harness.suite.published import PublishedFile
+from harness.suite.recipe import RecipeFile
 
 
 def json_schemas() -> dict[str, str]:

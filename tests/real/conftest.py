@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import default_cache
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress
 from harness.host.facts import read_host
 from harness.process import Owner
 from harness.runtime.images import images_folder
 from harness.runtime.local import LocalRuntime
+from harness.verbs import default_cache
 
 
 @pytest.fixture(scope="session")

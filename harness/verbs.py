@@ -1,0 +1,217 @@
+"""The verbs of the command line; each returns an exit code, or raises a `KitError`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+
+from harness import __version__
+from harness.clock import SystemClock
+from harness.console import ConsoleProgress
+from harness.errors import EXIT_MEASURED, CellError, UsageError
+from harness.files import write_text
+from harness.host.facts import HostFacts, HostReading, read_host
+from harness.host.fit import check_python
+from harness.measure.client import ClientModel
+from harness.process import Owner
+from harness.report.published import published_tables
+from harness.report.render import write_report
+from harness.results import validity
+from harness.results.bench import read_bench_file
+from harness.results.collect import Results
+from harness.results.run_directory import RunDirectory
+from harness.runner.describe import describe
+from harness.runner.dry_run import DryRun
+from harness.runner.reference import reference_of
+from harness.runner.run import Reproduction, Site
+from harness.runtime.base import Lines
+from harness.runtime.docker_lines import DockerLines
+from harness.runtime.images import images_folder, load_images, pin_of
+from harness.runtime.local import LocalRuntime
+from harness.suite.load import PUBLISHED, Suite, load_suite, recipes_folder, suite_names
+from harness.suite.model import HubModel
+from harness.suite.plan import Plan, plan_to_json
+from harness.suite.planner import Choice, make_plan
+from harness.suite.schema import json_schemas
+
+FALLBACK_SUITE = "smoke"
+"""Taken where no suite was made for the host."""
+
+
+def plan(options: argparse.Namespace, console: Console) -> int:
+    """Print what would happen, or every command of it."""
+    host = read_host()
+    planned = _make_plan(options, _choose_suite(options, host.facts))
+    if options.dry_run:
+        return _print_commands(options, planned, host, console)
+    if options.json:
+        _print([json.dumps({"hash": planned.hash(), **plan_to_json(planned)}, indent=2)])
+    else:
+        _print(describe(planned, load_images(images_folder())))
+    return EXIT_MEASURED
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Measure what is not measured yet, and write the report."""
+    host = read_host()
+    check_python(host.facts.python)
+    suite = _choose_suite(options, host.facts)
+    planned = _make_plan(options, suite)
+    if options.dry_run:
+        return _print_commands(options, planned, host, console)
+    progress = ConsoleProgress(console, SystemClock())
+    progress.say(f"Host {host.facts.host_id}: {host.facts.summary()}.")
+    size = f"{len(planned.cells)} cells, runtime {planned.runtime}"
+    progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
+    if planned.notice:
+        progress.say(planned.notice)
+    site = Site(
+        reports=_reports(options),
+        cache=default_cache(),
+        images=images_folder(),
+        reinstall=options.reinstall,
+    )
+    reproduction = Reproduction(
+        plan=planned,
+        site=site,
+        host=host,
+        reference=reference_of(suite, recipes_folder()),
+        clock=SystemClock(),
+        progress=progress,
+    )
+    outcome = reproduction.run(fresh=options.fresh)
+    if outcome.already_finished:
+        progress.say("This plan is measured on this host already; --fresh measures it again.")
+    return _announce(outcome.directory, outcome.results)
+
+
+def report(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    """Derive a run's report from its files again."""
+    directory = RunDirectory(options.directory)
+    return _announce(directory, write_report(directory))
+
+
+def check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    """Say whether a result file is a measurement."""
+    expected = validity.Expected(
+        model=options.model,
+        input_len=options.input,
+        output_len=options.output,
+        concurrency=options.concurrency,
+        prompts=options.prompts,
+    )
+    bench = read_bench_file(options.file)
+    findings = validity.check(bench, expected)
+    verdict = "not a valid measurement" if findings.broken else "a valid measurement"
+    _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
+    _print(f"  broken: {sentence}" for sentence in findings.broken)
+    if findings.skipped:
+        _print([f"  not checked, for want of: {', '.join(findings.skipped)}"])
+    return CellError.exit_code if findings.broken else EXIT_MEASURED
+
+
+def published(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    """Print the publication's own tables."""
+    suite = load_suite(options.suite, recipes_folder())
+    if suite.published is None:
+        raise UsageError(
+            f"suite {suite.name} has no publication",
+            usually="the smoke suite was named, which reproduces nothing published",
+            next_step=f"ls {recipes_folder()}/*/{PUBLISHED}",
+        )
+    _print(published_tables(suite.file, suite.published))
+    return EXIT_MEASURED
+
+
+def schema(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+    """Write the JSON Schemas of recipes/ anew."""
+    folder = recipes_folder() / "schema"
+    for name, text in json_schemas().items():
+        write_text(folder / name, text)
+        _print([str(folder / name)])
+    return EXIT_MEASURED
+
+
+def _announce(directory: RunDirectory, results: Results) -> int:
+    measured = sum(each.status == "measured" for each in results.cells)
+    _print([f"{measured} of {len(results.cells)} cells measured", str(directory.report)])
+    return EXIT_MEASURED if results.complete else CellError.exit_code
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)  # noqa: T201 - data for stdout
+
+
+def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
+    """Take the suite that was named, else the one made for this host, else the smoke suite."""
+    if options.suite and options.suite_option and options.suite != options.suite_option:
+        raise UsageError(
+            f"two suites are named: {options.suite} and {options.suite_option}",
+            usually="both the argument and --suite were given",
+            next_step="name one of them",
+        )
+    root = recipes_folder()
+    if name := options.suite or options.suite_option:
+        return load_suite(name, root)
+    suites = [load_suite(name, root) for name in suite_names(root)]
+    for suite in suites:
+        if suite.file.hardware and facts.matches(suite.file.hardware):
+            return suite
+    return next(suite for suite in suites if suite.name == FALLBACK_SUITE)
+
+
+def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
+    images = {recipe.image for recipe in suite.recipes.values()}
+    choice = Choice(
+        runtime=options.runtime,
+        load=options.load,
+        repeats=options.repeats,
+        only=tuple(options.only),
+    )
+    pins = {image: pin_of(image, images_folder()) for image in images}
+    return make_plan(suite, choice, pins=pins, kit_version=__version__)
+
+
+def _print_commands(
+    options: argparse.Namespace, plan: Plan, host: HostReading, console: Console
+) -> int:
+    clock, cache = SystemClock(), default_cache()
+    directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
+    folder = directory.model(plan.model.name)
+    if isinstance(plan.model, HubModel):
+        folder = cache / "models" / plan.model.repository.replace("/", "--")
+    if plan.runtime == "docker":
+        lines: Lines = DockerLines(images_folder(), cache, directory.path, folder)
+    else:
+        lines = LocalRuntime(
+            images=images_folder(),
+            cache=cache,
+            facts=host.facts,
+            owner=Owner("dry-run", Path(os.devnull), clock),
+            clock=clock,
+            progress=ConsoleProgress(console, clock),
+        )
+    model = ClientModel(
+        name=plan.model.name, folder=str(folder), tokenizer_mode=plan.model.tokenizer_mode
+    )
+    _print(DryRun(plan=plan, lines=lines, directory=directory, model=model).commands())
+    return EXIT_MEASURED
+
+
+def _reports(options: argparse.Namespace) -> Path:
+    given: Path | None = options.reports
+    return (given or recipes_folder().parent / "reports").resolve()
+
+
+def default_cache() -> Path:
+    """Return where environments are kept between runs."""
+    if given := os.environ.get("B300_REPRO_CACHE"):
+        return Path(given).resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "b300-repro"
