@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,19 +15,21 @@ from harness.files import write_json, write_text
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BATCH
 from harness.runner.context import Context
-from harness.suite.plan import WARMUP, Cell, Session
+from harness.suite.plan import WARMUP, Cell, Load, Session
 
 
-def batch_waves(session: Session, cells: list[Cell], run: Path, folder: Path) -> list[BatchWave]:
+def batch_waves(
+    warmups: Sequence[Load], cells: Sequence[Cell], run: Path, folder: Path
+) -> list[BatchWave]:
     """Return the waves of one engine start: a warm-up for each shape, then the cells."""
-    warmups = [
+    discarded = [
         BatchWave(id=load.name, load=load, result=folder / WARMUP / f"{load.name}.json")
-        for load in session.warmups
+        for load in warmups
     ]
     timed = [
         BatchWave(id=cell.id, load=cell.load, result=run / cell.folder / BATCH) for cell in cells
     ]
-    return [*warmups, *timed]
+    return [*discarded, *timed]
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class BatchSession:
             driver_command(session, folder / "job.json", context.directory.code)
         )
         write_text(folder / "command.txt", line + "\n")
-        waves = batch_waves(session, cells, context.directory.path, folder)
+        warmups = context.plan.warmups_for(session, cells)
+        waves = batch_waves(warmups, cells, context.directory.path, folder)
         began, began_s = stamp(context.clock.now()), context.clock.monotonic()
         with contextlib.closing(engine.run(waves, context.progress.tick)) as events:
             with context.progress.step(
@@ -71,10 +74,10 @@ class BatchSession:
                 ready = _await(events, "ready")
             ready_after_s = round(context.clock.monotonic() - began_s, 1)
             with context.progress.step(
-                f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
+                f"{session.recipe}: warm up {len(warmups)} shapes, discarded",
                 expected_s=session.warmup_s,
             ):
-                for load in session.warmups:
+                for load in warmups:
                     _await(events, "wave-finished", load.name)
             record = SessionRecord(
                 recipe=session.recipe,
@@ -87,7 +90,7 @@ class BatchSession:
                     "sampling": ready["sampling"],
                     "kv_cache_tokens": ready["kv_cache_tokens"],
                 },
-                warmups=tuple(f"{WARMUP}/{load.name}.json" for load in session.warmups),
+                warmups=tuple(f"{WARMUP}/{load.name}.json" for load in warmups),
             )
             write_json(folder / "session.json", record.model_dump(mode="json"))
             for cell in cells:

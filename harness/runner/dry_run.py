@@ -81,7 +81,7 @@ class DryRun:
         yield f"until curl --fail --silent {url}/health; do sleep 5; done"
         yield f"# {session.recipe}: warm-ups, discarded"
         job = folder / "warmup.json"
-        yield from _write(job, warmup_job(session, self.model, url, folder / "warmup"))
+        yield from _write(job, warmup_job(session.warmups, self.model, url, folder / "warmup"))
         yield shell_line(("mkdir", "-p", str(folder / "warmup")))
         yield self.lines.line(warmup_command(session, job, self.directory.code))
         for cell in session.cells:
@@ -96,7 +96,7 @@ class DryRun:
     def _batch(self, session: Session, folder: Path) -> Iterator[str]:
         job, events = folder / "job.json", folder / "events.jsonl"
         waves: list[BatchWave] = batch_waves(
-            session, list(session.cells), self.directory.path, folder
+            session.warmups, session.cells, self.directory.path, folder
         )
         cells = ", ".join(cell.workload for cell in session.cells)
         yield f"# {session.recipe}: warm-ups, then {cells}"

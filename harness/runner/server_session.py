@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def warmup_command(session: Session, job: Path, code: Path) -> Command:
 
 
 def warmup_job(
-    session: Session, model: ClientModel, base_url: str, folder: Path
+    warmups: Sequence[Load], model: ClientModel, base_url: str, folder: Path
 ) -> dict[str, list[list[str]]]:
     """Return the job file's content for `harness.inside.waves`."""
     return {
@@ -51,7 +51,7 @@ def warmup_job(
                     result_name=f"{load.name}.json",
                 )
             )
-            for load in session.warmups
+            for load in warmups
         ]
     }
 
@@ -80,7 +80,7 @@ class ServerSession:
         """
         number, folder = self.context.directory.new_session(self.session.recipe)
         with self._served(folder) as server:
-            record = self._warm_up(number, folder, server)
+            record = self._start(number, folder, server, cells)
             for cell in cells:
                 self._measure(cell, server, record)
 
@@ -104,7 +104,10 @@ class ServerSession:
         finally:
             server.down()
 
-    def _warm_up(self, number: int, folder: Path, server: VllmServer) -> SessionRecord:
+    def _start(
+        self, number: int, folder: Path, server: VllmServer, cells: list[Cell]
+    ) -> SessionRecord:
+        """Bring the server up, check its tokenizer and warm it for ``cells``."""
         context, session = self.context, self.session
         began = stamp(context.clock.now())
         estimates = context.plan.estimates
@@ -114,33 +117,34 @@ class ServerSession:
             startup = server.up(context.progress.tick)
         checked = self._check_tokenizer(server)
         job = folder / "warmup.json"
-        write_json(job, warmup_job(session, context.model, server.base_url, folder / "warmup"))
-        make_folder(folder / "warmup")
-        self._send_warmups(folder)
+        warmups = context.plan.warmups_for(session, cells)
+        results = make_folder(folder / "warmup")
+        write_json(job, warmup_job(warmups, context.model, server.base_url, results))
+        self._send_warmups(folder, len(warmups))
         record = SessionRecord(
             recipe=session.recipe,
             number=number,
             began=began,
             command=context.runtime.line(server.command),
             startup=dict(startup),
-            warmups=tuple(f"warmup/{load.name}.json" for load in session.warmups),
+            warmups=tuple(f"warmup/{load.name}.json" for load in warmups),
             tokenize_checked=checked,
         )
         write_json(folder / "session.json", record.model_dump(mode="json"))
         return record
 
-    def _send_warmups(self, folder: Path) -> None:
+    def _send_warmups(self, folder: Path, shapes: int) -> None:
         """Serve the discarded wave of every shape."""
         context, session = self.context, self.session
         with context.progress.step(
-            f"{session.recipe}: warm up {len(session.warmups)} shapes, discarded",
+            f"{session.recipe}: warm up {shapes} shapes, discarded",
             expected_s=session.warmup_s,
         ):
             context.run_tool(
                 warmup_command(session, folder / "warmup.json", context.directory.code),
                 folder / "warmup.log",
                 "warm the server up",
-                context.plan.limits.wave_s * len(session.warmups),
+                context.plan.limits.wave_s * shapes,
             )
 
     def _check_tokenizer(self, server: Server) -> int:
@@ -186,7 +190,7 @@ class ServerSession:
         if reason is None and compilations(server.log, began, stamp(context.clock.now())):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
             context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
-            self._send_warmups(server.log.parent)
+            self._send_warmups(server.log.parent, len(record.warmups))
             reason, began, before = self._attempt(cell, command, folder, server)
         cell_record = CellRecord(
             cell=cell.id,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -129,6 +129,11 @@ class Plan:
         every = [load for session in self.sessions for load in session.warmups]
         every += [cell.load for cell in self.cells]
         return tuple({load.prompts_file: load for load in every}.values())
+
+    def warmups_for(self, session: Session, cells: Sequence[Cell]) -> tuple[Load, ...]:
+        """Return the warm-ups that ``cells`` need: on resume, only the shapes that are left."""
+        names = {f"{WARMUP}-{self.workloads[cell.workload].shape}" for cell in cells}
+        return tuple(load for load in session.warmups if load.name in names)
 
     @property
     def expected_s(self) -> float:

@@ -204,3 +204,13 @@ def test_full_disk_is_said_before_anything_is_made(
         kit.run()
     assert caught.value.exit_code == 3
     assert kit.runs() == []
+
+
+def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
+    kit.fault(bench={"cells/server/128-8-c2": "server-dies-once"})
+    outcome = kit.run()
+    warmed = [
+        sorted(path.stem for path in (outcome.directory.path / folder / "warmup").glob("*.json"))
+        for folder in ("sessions/server/1", "sessions/server/2")
+    ]
+    assert warmed == [["warmup-128-8", "warmup-1k-1"], ["warmup-1k-1"]]
