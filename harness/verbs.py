@@ -15,7 +15,7 @@ from harness.clock import SystemClock
 from harness.console import ConsoleProgress
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
-from harness.host.facts import HostFacts, HostReading, read_host
+from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
 from harness.measure.client import ClientModel
 from harness.process import Owner
@@ -48,7 +48,7 @@ def plan(options: argparse.Namespace, console: Console) -> int:
     host = read_host()
     planned = _make_plan(options, _choose_suite(options, host.facts))
     if options.dry_run:
-        return _print_commands(options, planned, host, console)
+        return _print_commands(options, planned, console)
     if options.json:
         _print([json.dumps({"hash": planned.hash(), **plan_to_json(planned)}, indent=2)])
     else:
@@ -63,9 +63,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     suite = _choose_suite(options, host.facts)
     planned = _make_plan(options, suite)
     if options.dry_run:
-        return _print_commands(options, planned, host, console)
+        return _print_commands(options, planned, console)
     progress = ConsoleProgress(console, SystemClock())
     progress.say(f"Host {host.facts.host_id}: {host.facts.summary()}.")
+    if suite.name == FALLBACK_SUITE and not (options.suite or options.suite_option):
+        progress.say("No published suite is made for this host, so the smoke suite is taken.")
     size = f"{len(planned.cells)} cells, runtime {planned.runtime}"
     progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
     if planned.notice:
@@ -109,7 +111,8 @@ def check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
     findings = validity.check(bench, expected)
     verdict = "not a valid measurement" if findings.broken else "a valid measurement"
     _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
-    _print(f"  broken: {sentence}" for sentence in findings.broken)
+    # Sentences quote the file, which can hold anything: a terminal must not obey it.
+    _print(f"  broken: {_printable(sentence)}" for sentence in findings.broken)
     if findings.skipped:
         _print([f"  not checked, for want of: {', '.join(findings.skipped)}"])
     return CellError.exit_code if findings.broken else EXIT_MEASURED
@@ -141,6 +144,10 @@ def _announce(directory: RunDirectory, results: Results) -> int:
     measured = sum(each.status == "measured" for each in results.cells)
     _print([f"{measured} of {len(results.cells)} cells measured", str(directory.report)])
     return EXIT_MEASURED if results.complete else CellError.exit_code
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _print(lines: Iterable[str]) -> None:
@@ -178,9 +185,7 @@ def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
     return make_plan(suite, choice, pins=pins, kit_version=__version__)
 
 
-def _print_commands(
-    options: argparse.Namespace, plan: Plan, host: HostReading, console: Console
-) -> int:
+def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -> int:
     clock, cache = SystemClock(), default_cache()
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
     folder = directory.model(plan.model.name)
@@ -192,7 +197,6 @@ def _print_commands(
         lines = LocalRuntime(
             images=images_folder(),
             cache=cache,
-            facts=host.facts,
             owner=Owner("dry-run", Path(os.devnull), clock),
             clock=clock,
             progress=ConsoleProgress(console, clock),

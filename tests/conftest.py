@@ -86,7 +86,7 @@ SUITE = {
         "input_tok_s": 1000,
         "output_tok_s": 100,
     },
-    "limits": {"engine_start_s": 20, "wave_s": 20, "stop_s": 2},
+    "limits": {"engine_start_s": 40, "wave_s": 40, "stop_s": 2},
 }
 
 SERVER = {

@@ -12,7 +12,7 @@ from harness.console import Progress
 from harness.errors import EngineError, KitError, UsageError
 from harness.files import write_json
 from harness.host.facts import HostReading
-from harness.host.fit import check_space
+from harness.host.fit import check_cpu, check_space
 from harness.model import tiny_llama
 from harness.process import Owner
 from harness.report.render import write_report
@@ -77,6 +77,7 @@ class Reproduction:
         if found and found.load_record().state == "finished":
             return Outcome(directory=found, results=write_report(found), already_finished=True)
         _check_runnable(self.plan)
+        check_cpu(self.host.facts)
         check_space(self.site.reports, RUN_BYTES, "a run directory")
         with hold_host(self.site.lock) as lock:
             self._end_leftovers(lock)
@@ -136,7 +137,6 @@ class Reproduction:
         runtime = (self.site.make_runtime or LocalRuntime)(
             images=self.site.images,
             cache=self.site.cache,
-            facts=self.host.facts,
             owner=owner,
             clock=self.clock,
             progress=self.progress,

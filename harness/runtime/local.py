@@ -12,8 +12,6 @@ from pydantic import JsonValue
 
 from harness.clock import Clock
 from harness.console import Progress
-from harness.host.facts import HostFacts
-from harness.host.fit import check_cpu
 from harness.process import Owner, Process, shell_line
 from harness.runtime.base import Command
 from harness.runtime.environment import Environment, ensure
@@ -30,7 +28,6 @@ class LocalRuntime:
 
     images: Path
     cache: Path
-    facts: HostFacts
     owner: Owner
     clock: Clock
     progress: Progress
@@ -39,7 +36,6 @@ class LocalRuntime:
     name: ClassVar[str] = "local"
 
     def prepare(self, image: str) -> Mapping[str, JsonValue]:
-        check_cpu(self.facts)
         return ensure(
             self._environment(image),
             owner=self.owner,

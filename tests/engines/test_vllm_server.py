@@ -17,7 +17,7 @@ from harness.errors import EngineError
 from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.runtime.local import LocalRuntime
-from tests.conftest import FACTS, Kit
+from tests.conftest import Kit
 
 MODEL = ClientModel(name="tiny-llama", folder="/models/tiny-llama")
 
@@ -51,7 +51,6 @@ def server_on(kit: Kit, port: int) -> VllmServer:
     runtime = LocalRuntime(
         images=kit.site.images,
         cache=kit.site.cache,
-        facts=FACTS,
         owner=owner,
         clock=clock,
         progress=kit.progress,  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from harness.results.run_directory import RunDirectory
 from tests.conftest import Kit
 from tests.in_process import FixedClock, InProcessRuntime
 
-SHARDS = 6
+SHARDS = 8
 
 
 class Crash(BaseException):

@@ -129,27 +129,27 @@ def test_a_cell_that_was_not_warm_is_measured_once_more(kit: Kit) -> None:
 
 def test_a_server_that_accepts_and_never_answers(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.engines.vllm_server.ANSWER_SECONDS", 0.3)
-    kit.suite["limits"] = {"engine_start_s": 2, "wave_s": 20, "stop_s": 2}
+    kit.suite["limits"] = {"engine_start_s": 4, "wave_s": 20, "stop_s": 2}
     kit.fault(serve="hangs")
     with pytest.raises(EngineError, match="was not ready after"):
         kit.run()
 
 
 def test_a_client_that_hangs_is_ended_at_its_limit(kit: Kit) -> None:
-    kit.suite["limits"] = {"engine_start_s": 20, "wave_s": 2, "stop_s": 2}
+    kit.suite["limits"] = {"engine_start_s": 40, "wave_s": 4, "stop_s": 2}
     kit.fault(bench={"cells/server/128-8-c2": "hangs"})
     outcome = kit.run()
     (cell,) = outcome.results.of("server", "128-8-c2")
-    assert cell.reasons == ("the client did not finish within 2 s",)
+    assert cell.reasons == ("the client did not finish within 4 s",)
     assert outcome.results.of("server", "1k-1-c1")[0].status == "measured"
 
 
 def test_a_driver_that_hangs_is_ended_at_its_limit(kit: Kit) -> None:
-    kit.suite["limits"] = {"engine_start_s": 20, "wave_s": 2, "stop_s": 2}
+    kit.suite["limits"] = {"engine_start_s": 40, "wave_s": 4, "stop_s": 2}
     kit.fault(driver={"offline/128-8-c2/r1": "hangs"})
     outcome = kit.run()
     assert outcome.results.of("offline", "128-8-c2")[0].status == "failed"
-    assert "gave no sign for 2 s" in outcome.results.of("offline", "128-8-c2")[0].reasons[0]
+    assert "gave no sign for 4 s" in outcome.results.of("offline", "128-8-c2")[0].reasons[0]
     assert outcome.results.of("server", "128-8-c2")[0].status == "measured"
 
 

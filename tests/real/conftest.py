@@ -8,7 +8,6 @@ import pytest
 
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress
-from harness.host.facts import read_host
 from harness.process import Owner
 from harness.runtime.images import images_folder
 from harness.runtime.local import LocalRuntime
@@ -24,7 +23,6 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> LocalRuntime:
     made = LocalRuntime(
         images=images_folder(),
         cache=default_cache(),
-        facts=read_host().facts,
         owner=Owner("test-real", tmp_path_factory.mktemp("real") / "processes.jsonl", clock),
         clock=clock,
         progress=ConsoleProgress(Console(stderr=True), clock),

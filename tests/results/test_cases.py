@@ -144,6 +144,20 @@ def test_throughput_above_what_latency_allows(tmp_path: Path) -> None:
     assert "what 1 requests at" in first
 
 
+def test_a_terminal_does_not_obey_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((CASES / "detailed-two-failed.json").read_text())
+    record["errors"][4] = "\x1b[2J\x1b[1;1Hall is well\r\n"
+    record["model_id"] = "\x1b[31mred"
+    path = tmp_path / "file.json"
+    path.write_text(json.dumps(record))
+    assert main(["check", str(path)]) == 1
+    output = capsys.readouterr().out
+    assert "\x1b" not in output
+    assert "all is well" in output
+
+
 @given(
     st.sampled_from(["duration", "mean_ttft_ms", "mean_tpot_ms", "p99_itl_ms", "median_ttft_ms"]),
     st.sampled_from([math.nan, math.inf, -1.0, -math.inf]),

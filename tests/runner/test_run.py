@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ import pytest
 from harness.errors import EngineError, HostError
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
-from tests.conftest import Kit
+from tests.conftest import FACTS, Kit
 
 
 def statuses(kit: Kit) -> dict[str, str]:
@@ -145,7 +146,8 @@ def test_driver_that_dies_keeps_the_finished_cells(kit: Kit) -> None:
     ],
 )
 def test_engine_that_does_not_come_up(kit: Kit, mode: str, message: str) -> None:
-    kit.suite["limits"] = {"engine_start_s": 2, "wave_s": 20, "stop_s": 2}
+    patience = 6 if mode == "never-ready" else 40
+    kit.suite["limits"] = {"engine_start_s": patience, "wave_s": 40, "stop_s": 2}
     kit.fault(serve=mode)
     with pytest.raises(EngineError, match="server") as caught:
         kit.run()
@@ -214,3 +216,14 @@ def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
         for folder in ("sessions/server/1", "sessions/server/2")
     ]
     assert warmed == [["warmup-128-8", "warmup-1k-1"], ["warmup-1k-1"]]
+
+
+def test_a_cpu_that_does_not_fit_is_said_before_anything_is_made(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = dataclasses.replace(FACTS, cpu_flags=frozenset({"sse4_2"}))
+    monkeypatch.setattr("tests.conftest.FACTS", old)
+    with pytest.raises(HostError, match="has no AVX2") as caught:
+        kit.run()
+    assert caught.value.exit_code == 3
+    assert kit.runs() == []
