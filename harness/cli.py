@@ -20,6 +20,9 @@ from rich.console import Console
 from harness import __version__, verbs
 from harness.errors import EXIT_INTERRUPTED, EXIT_MEASURED, KitError
 
+MOST_REPEATS = 1000
+"""More is a slip of the finger: every cell of a plan is an object in memory."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and return its exit code."""
@@ -100,7 +103,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--only", action="append", default=[], metavar="RECIPE[/WORKLOAD]", help="can be repeated"
     )
-    parser.add_argument("--repeats", type=_positive, metavar="N", help="measure each cell N times")
+    parser.add_argument("--repeats", type=_repeats, metavar="N", help="measure each cell N times")
     parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
     parser.add_argument("--reports", type=Path, default=None, help="where runs land")
 
@@ -109,5 +112,13 @@ def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
         msg = f"must be 1 or more, not {value}"
+        raise argparse.ArgumentTypeError(msg)
+    return value
+
+
+def _repeats(text: str) -> int:
+    value = _positive(text)
+    if value > MOST_REPEATS:
+        msg = f"must be {MOST_REPEATS} or less, not {value}"
         raise argparse.ArgumentTypeError(msg)
     return value

@@ -102,7 +102,7 @@ def test_wrong_use(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("repeats", ["0", "-1", "x"])
+@pytest.mark.parametrize("repeats", ["0", "-1", "x", "1001", "9" * 30])
 def test_wrong_number_is_exit_2(repeats: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["plan", "--repeats", repeats])

@@ -21,19 +21,40 @@ def headline(judged: list[Judged]) -> str:
 
 def verdicts(judged: list[Judged]) -> str:
     """Return the table of all claims, in the publication's order."""
+    shared = _shared_differences(judged)
     rows = [
         [
             escape(each.claim.where),
             printed(each.claim),
             _measured(each),
-            f"{each.ratio:.2f}" if each.ratio is not None else DASH,
+            # A quotient of what cannot be compared would look like a result.
+            f"{each.ratio:.2f}" if each.ratio is not None and not each.differences else DASH,
             each.verdict,
-            escape(each.why),
+            escape(_why(each, shared)),
         ]
         for each in judged
     ]
     header = ["claim", "published", "measured", "ratio", "verdict", "why"]
-    return f"## Published against measured\n\n{headline(judged)}\n\n{table(header, rows)}"
+    parts = ["## Published against measured", headline(judged)]
+    if shared:
+        parts.append("What differs for all that is not comparable:")
+        parts.append("\n".join(f"- {escape(each)}" for each in shared))
+    return "\n\n".join([*parts, table(header, rows)])
+
+
+def _shared_differences(judged: list[Judged]) -> list[str]:
+    """Return the differences that every incomparable claim has, to be said once."""
+    differing = [each.differences for each in judged if each.differences]
+    if not differing:
+        return []
+    return [each for each in differing[0] if all(each in others for others in differing)]
+
+
+def _why(each: Judged, shared: list[str]) -> str:
+    if not each.differences:
+        return each.why
+    own = [difference for difference in each.differences if difference not in shared]
+    return "; ".join(["as above", *own] if shared else own)
 
 
 def residuals(results: Results, reference: Reference) -> str:

@@ -34,7 +34,7 @@ class Numbers(Protocol):
         """Return the raw file that a number comes from."""
         ...
 
-    def why_missing(self, recipe: str, workload: str) -> list[str]:
+    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:
         """Return why there is no number."""
         ...
 
@@ -54,7 +54,7 @@ class Published:
     def file(self, recipe: str, workload: str) -> str | None:  # noqa: ARG002 - nothing measured
         return None
 
-    def why_missing(self, recipe: str, workload: str) -> list[str]:
+    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:  # noqa: ARG002
         return [f"{recipe}/{workload}: not published"]
 
 
@@ -116,12 +116,13 @@ def _cell(
         found = numbers.quotient(*column.ratio, row.workload, metric)
         if found is not None:
             return ratio(found), []
-        lacking = [
-            recipe for recipe in column.ratio if numbers.value(recipe, row.workload, metric) is None
+        return DASH, [
+            why
+            for recipe in column.ratio
+            for why in numbers.why_missing(recipe, row.workload, metric)
         ]
-        return DASH, [why for name in lacking for why in numbers.why_missing(name, row.workload)]
     assert column.recipe is not None, "the schema gives every column one source"
     value = numbers.value(column.recipe, row.workload, metric)
     if value is None:
-        return DASH, numbers.why_missing(column.recipe, row.workload)
+        return DASH, numbers.why_missing(column.recipe, row.workload, metric)
     return link(number(value, metric), numbers.file(column.recipe, row.workload) or ""), []

@@ -77,6 +77,8 @@ def read_bench_file(path: Path) -> BenchFile:
     Raises:
         UsageError: it is not one record of this tool.
     """
+    if path.exists() and not path.is_file():
+        _refuse(path, "it is no regular file", "a folder or a device was named")
     try:
         text = path.read_text(encoding=ENCODING)
     except (OSError, UnicodeDecodeError) as error:

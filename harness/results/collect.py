@@ -17,6 +17,16 @@ from harness.results.validity import Expected, check
 from harness.suite.model import Metric
 from harness.suite.plan import Cell, Plan
 
+NO_VALUE: dict[Metric, str] = {
+    "output_throughput": "not in its result",
+    "total_throughput": "not in its result",
+    "input_throughput": "not in its result",
+    "mean_ttft_ms": "not in its result",
+    "mean_tpot_ms": "not applicable to one output token",
+    "acceptance_percent": "nothing was drafted, or the engine does not say",
+}
+"""Why a measured cell can lack a metric."""
+
 Status = Literal["measured", "invalid", "failed", "missing"]
 
 
@@ -71,8 +81,10 @@ class Results:
         """Return the first raw file that a value of this row comes from."""
         return next((each.file for each in self.of(recipe, workload) if each.measurement), None)
 
-    def why_missing(self, recipe: str, workload: str) -> list[str]:
+    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:
         """Return why a row has no value for a recipe, one sentence for each cell."""
+        if self.value(recipe, workload, metric) is not None:
+            return []
         planned = self.of(recipe, workload)
         if not planned:
             return [f"{recipe}/{workload}: not part of this run"]
@@ -80,7 +92,7 @@ class Results:
             f"{each.cell.id}: {each.status}, {'; '.join(each.reasons)}"
             for each in planned
             if each.status != "measured"
-        ] or [f"{recipe}/{workload}: not applicable to one output token"]
+        ] or [f"{recipe}/{workload}: {NO_VALUE[metric]}"]
 
     @property
     def complete(self) -> bool:

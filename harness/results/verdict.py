@@ -53,6 +53,8 @@ class Judged:
     measured: float | None
     ratio: float | None
     why: str
+    differences: tuple[str, ...] = ()
+    """Which conditions of the claim the run does not meet; `why` is made of them."""
     file: str | None = None
     """The first raw file behind the measured value."""
 
@@ -91,7 +93,9 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
     measured = value / by.per if value is not None else None
     differing = list(_differences(claim, results, reference, workload, recipes, gpus))
     if measured is None:
-        missing = [why for name in recipes for why in results.why_missing(name, workload)]
+        missing = [
+            why for name in recipes for why in results.why_missing(name, workload, by.metric)
+        ]
         if differing and not any(results.of(name, workload) for name in recipes):
             missing = [f"this suite has no cell for it ({workload})"]
         why = "; ".join(dict.fromkeys(missing)) or "the engine does not report it"
@@ -106,6 +110,7 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
         measured=measured,
         ratio=measured / _middle(claim),
         why=why,
+        differences=tuple(differing),
         file=results.file(recipes[0], workload),
     )
 

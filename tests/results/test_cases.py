@@ -83,6 +83,12 @@ def test_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "EXAMPLE-KEY" not in errors
 
 
+@pytest.mark.parametrize("path", ["/dev/zero", "/proc", "/nowhere"])
+def test_what_is_no_file_is_refused(path: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["check", path]) == 2
+    assert path in capsys.readouterr().err
+
+
 def test_torn_file_says_what_is_usable() -> None:
     with pytest.raises(UsageError, match=r"; 1 whole record\(s\) stand before it"):
         read_bench_file(CASES / "append-torn-last.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ B300 = "deepseek-v41-flash-8xb300"
 GPUS = ["NVIDIA B300 SXM6 AC"] * 8
 
 
+@functools.cache
 def reference(name: str) -> Reference:
     found = reference_of(load_suite(name, recipes_folder()), recipes_folder())
     assert found

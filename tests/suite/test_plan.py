@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 
 import pytest
@@ -21,6 +22,7 @@ def smoke(**options: object) -> Plan:
     return planned("smoke", **options)
 
 
+@functools.cache
 def planned(name: str, *, pin: str = "0", kit_version: str = "0", **choice: object) -> Plan:
     suite = load_suite(name, recipes_folder())
     pins = {recipe.image: pin * 64 for recipe in suite.recipes.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -19,6 +20,7 @@ SUITE = "deepseek-v41-flash-8xb300"
 GOLDEN = RESOURCES / "published" / "article-tables.md"
 
 
+@functools.cache
 def published() -> PublishedFile:
     found = load_suite(SUITE, recipes_folder()).published
     assert found
