@@ -36,7 +36,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         console.print(error.render(), markup=False, highlight=False, soft_wrap=True)
         return error.exit_code
     except KeyboardInterrupt:
-        console.print("interrupted: finished cells are kept, and the same command goes on there")
+        kept = ": finished cells are kept, and the same command goes on there"
+        console.print(f"interrupted{kept if options.verb is verbs.run else ''}")
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `python -m harness plan | head`
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
@@ -64,11 +65,14 @@ def _parser() -> argparse.ArgumentParser:
 
     plan = subparsers.add_parser("plan", help="print what would happen on this host, and how long")
     _add_selection(plan)
-    plan.add_argument("--json", action="store_true", help="the plan as data")
+    form = plan.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="the plan as data")
+    form.add_argument("--dry-run", action="store_true", help="print every command, run none")
     plan.set_defaults(verb=verbs.plan)
 
     run = subparsers.add_parser("run", help="measure, or go on with an unfinished run, and report")
     _add_selection(run)
+    run.add_argument("--dry-run", action="store_true", help="print every command, run none")
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
     run.add_argument("--reinstall", action="store_true", help="make the engine environment anew")
     run.set_defaults(verb=verbs.run)
@@ -104,11 +108,13 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         "--only", action="append", default=[], metavar="RECIPE[/WORKLOAD]", help="can be repeated"
     )
     parser.add_argument("--repeats", type=_repeats, metavar="N", help="measure each cell N times")
-    parser.add_argument("--dry-run", action="store_true", help="print every command, run none")
     parser.add_argument("--reports", type=Path, default=None, help="where runs land")
 
 
 def _positive(text: str) -> int:
+    if not text.lstrip("+-").isdecimal() or len(text) > 18:
+        msg = f"{text!r} is no whole number of a sensible size"
+        raise argparse.ArgumentTypeError(msg)
     value = int(text)
     if value < 1:
         msg = f"must be 1 or more, not {value}"

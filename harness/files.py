@@ -139,7 +139,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - callers validate with a mode
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
             f"cannot read {path}: {error}",
             usually="the file is not from this kit, or was changed by hand or by another program",

@@ -17,6 +17,7 @@ from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
+from harness.host.rdma import choose, read_rdma
 from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.report.published import published_tables
@@ -170,7 +171,7 @@ def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
     for suite in suites:
         if suite.file.hardware and facts.matches(suite.file.hardware):
             return suite
-    return next(suite for suite in suites if suite.name == FALLBACK_SUITE)
+    return load_suite(FALLBACK_SUITE, root)
 
 
 def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
@@ -182,17 +183,30 @@ def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
         only=tuple(options.only),
     )
     pins = {image: pin_of(image, images_folder()) for image in images}
+    if (options.runtime or suite.file.runtime) == "local":
+        _check_local(suite, images)
     return make_plan(suite, choice, pins=pins, kit_version=__version__)
 
 
+def _check_local(suite: Suite, images: set[str]) -> None:
+    """Refuse the local runtime for images that no lock can install."""
+    entries = load_images(images_folder()).images
+    if containers := sorted(image for image in images if not entries[image].locks):
+        raise UsageError(
+            f"suite {suite.name} cannot run locally: {', '.join(containers)} are container images",
+            usually="--runtime local was given for a suite of containers",
+            next_step=f"python -m harness plan {suite.name}",
+        )
+
+
 def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -> int:
-    clock, cache = SystemClock(), default_cache()
+    clock, cache, rdma = SystemClock(), default_cache(), choose(read_rdma())
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
     folder = directory.model(plan.model.name)
     if isinstance(plan.model, HubModel):
         folder = cache / "models" / plan.model.repository.replace("/", "--")
     if plan.runtime == "docker":
-        lines: Lines = DockerLines(images_folder(), cache, directory.path, folder)
+        lines: Lines = DockerLines(images_folder(), cache, directory.path, folder, rdma)
     else:
         lines = LocalRuntime(
             images=images_folder(),
@@ -204,7 +218,7 @@ def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -
     model = ClientModel(
         name=plan.model.name, folder=str(folder), tokenizer_mode=plan.model.tokenizer_mode
     )
-    _print(DryRun(plan=plan, lines=lines, directory=directory, model=model).commands())
+    _print(DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=rdma).commands())
     return EXIT_MEASURED
 
 

@@ -93,6 +93,9 @@ class InProcessRuntime:
     def line(self, command: Command) -> str:
         return " ".join(command.argv)
 
+    def folders(self, command: Command) -> list[str]:
+        return []
+
     def stop_line(self, command: Command) -> str:
         return "true"
 

@@ -92,7 +92,8 @@ def test_engine_that_does_not_start_is_exit_5_with_three_parts(kit: Kit) -> None
         (["run", "smok"], 2, "unknown suite 'smok', did you mean 'smoke'?"),
         (["plan", "smoke", "--suite", "other"], 2, "two suites are named"),
         (["plan", "smoke", "--only", "vlm"], 2, "did you mean 'vllm'?"),
-        (["report", "/nowhere"], 2, "cannot read /nowhere/run.json"),
+        (["report", "/nowhere"], 2, "/nowhere is no run: it has no run.json"),
+        (["plan", "deepseek-v41-flash-8xb300", "--runtime", "local"], 2, "are container images"),
     ],
 )
 def test_wrong_use(
@@ -108,6 +109,37 @@ def test_wrong_number_is_exit_2(repeats: str, capsys: pytest.CaptureFixture[str]
         main(["plan", "--repeats", repeats])
     assert caught.value.code == 2
     assert "--repeats" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["smoke", "deepseek-v41-flash-8xb300"])
+def test_a_dry_run_is_a_script_that_bash_can_read(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", name, "--dry-run"]) == 0
+    script = capsys.readouterr().out
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    # What a command takes for granted was made before it.
+    made = {part for line in script.splitlines() if line.startswith("mkdir")
+            for part in line.split()[2:]}  # fmt: skip
+    for line in script.splitlines():
+        if line.startswith("docker run"):
+            sources = [part.partition("source=")[2].split(",")[0] for part in line.split()
+                       if part.startswith("type=bind,source=")]  # fmt: skip
+            assert all(
+                any(folder.startswith(source) for folder in made) or "/models/" in source
+                for source in sources
+            ), line
+
+
+def test_prompts_are_made_by_vllm_whatever_is_left_to_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    only = "deepinfer/1k-1k-c2048"
+    assert main(["plan", "deepseek-v41-flash-8xb300", "--only", only, "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (prompts,) = [line for line in lines if "harness.inside.prompts" in line]
+    assert "vllm/vllm-openai@sha256:" in prompts
+    assert any(line.startswith("docker pull vllm/vllm-openai@") for line in lines)
 
 
 def test_dry_run_prints_every_command_and_makes_nothing(kit: Kit) -> None:

@@ -8,6 +8,7 @@ prompts keep their exact lengths. A trained BPE drifted by two tokens.
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 from harness.files import write_text
@@ -121,3 +122,7 @@ def _tokenizer() -> dict[str, object]:
             "merges": [],
         },
     }
+
+
+if __name__ == "__main__":
+    generate(Path(sys.argv[1]))

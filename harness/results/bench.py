@@ -8,6 +8,7 @@ measurement is judged by `harness.results.validity`.
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -108,6 +109,8 @@ def _one_record(path: Path, text: str) -> dict[str, Any]:
             continue
         try:
             record, position = decoder.raw_decode(text, position)
+        except RecursionError:
+            _refuse(path, "it is nested too deeply", "nothing was measured")
         except json.JSONDecodeError as error:
             whole = f"; {len(records)} whole record(s) stand before it" if records else ""
             offset = len(text[: error.pos].encode())
@@ -116,6 +119,8 @@ def _one_record(path: Path, text: str) -> dict[str, Any]:
                 f"line {error.lineno}, byte {offset}: {error.msg}{whole}",
                 "the client was killed while it wrote, or the disk was full",
             )
+        except ValueError as error:  # a number of thousands of digits
+            _refuse(path, str(error), "nothing was measured")
         records.append(record)
     if len(records) == 1 and isinstance(records[0], list):
         records = records[0]
@@ -160,5 +165,5 @@ def _refuse(path: Path, what: str, usually: str) -> NoReturn:
     raise UsageError(
         f"{path}: not one result of vllm bench serve: {what}",
         usually=usually,
-        next_step=f"look at the file: less {path}",
+        next_step=f"look at it: {shlex.join(('ls', '-l', str(path)))}",
     )

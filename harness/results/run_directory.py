@@ -72,6 +72,12 @@ class RunDirectory:
         Raises:
             UsageError: it is missing or not of this version.
         """
+        if not self.record_file.exists():
+            raise UsageError(
+                f"{self.path} is no run: it has no run.json",
+                usually="another folder was meant; runs are folders below reports/",
+                next_step="ls reports/",
+            )
         return read_record(self.record_file, RunRecord)
 
     @property

@@ -16,12 +16,14 @@ def describe(plan: Plan, images: ImagesFile) -> Iterator[str]:
     if plan.notice:
         yield plan.notice
     yield ""
+    sessions = _count(len(plan.sessions), "engine session")
     yield (
-        f"{len(plan.cells)} cells in {len(plan.sessions)} engine sessions, about "
-        f"{duration(plan.expected_s)} without installation and downloads"
+        f"{_count(len(plan.cells), 'cell')} in {sessions}, about {duration(plan.expected_s)} "
+        "without installation and downloads"
     )
     yield f"  estimated from {plan.estimates.source}"
-    yield f"  load {plan.load}: {plan.waves} x concurrency requests, {plan.repeats} repeat(s)"
+    repeats = _count(plan.repeats, "repeat")
+    yield f"  load {plan.load}: {plan.waves} x concurrency requests, {repeats}"
     yield ""
     yield "before anything starts"
     yield from _needs(plan)
@@ -38,6 +40,10 @@ def describe(plan: Plan, images: ImagesFile) -> Iterator[str]:
     yield f"plan {plan.hash()}"
 
 
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
 def _needs(plan: Plan) -> Iterator[str]:
     if plan.needs is None:
         return
@@ -48,7 +54,7 @@ def _needs(plan: Plan) -> Iterator[str]:
         ("shm_gib", f"{needs.shm_gib:,} GiB of /dev/shm"),
         ("driver", f"NVIDIA driver {needs.driver} or newer"),
     ):
-        yield f"  needs {text}: {needs.why[name]}"
+        yield f"  needs {text}: {getattr(needs.why, name)}"
 
 
 def _images(plan: Plan, images: ImagesFile) -> Iterator[str]:
@@ -79,7 +85,8 @@ def _session(plan: Plan, number: int, session: Session) -> Iterator[str]:
     yield f"   warm up, discarded ({warmups}): about {duration(session.warmup_s)}"
     for cell in session.cells:
         load = cell.load
+        lengths = f"{load.input_len:,} -> {_count(load.output_len, 'token')}"
         yield (
-            f"   {cell.id}: {load.prompts:,} x {load.input_len:,} -> {load.output_len:,} tokens, "
-            f"{load.concurrency:,} at once, seed {load.seed}, about {duration(cell.expected_s)}"
+            f"   {cell.id}: {load.prompts:,} x {lengths}, {load.concurrency:,} at once, "
+            f"seed {load.seed}, about {duration(cell.expected_s)}"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from harness.engines.base import BatchWave
 from harness.engines.deepinfer import launcher_command, launcher_job
 from harness.engines.vllm_offline import driver_command, driver_job
 from harness.engines.vllm_server import HOST, serve_command
+from harness.host.rdma import RdmaChoice
 from harness.measure.client import ClientModel
 from harness.process import shell_line
 from harness.results.run_directory import RunDirectory
@@ -33,6 +35,7 @@ class DryRun:
     lines: Lines
     directory: RunDirectory
     model: ClientModel
+    rdma: RdmaChoice
 
     def commands(self) -> Iterator[str]:
         """Yield every command, ready to paste, with comments that say when it runs."""
@@ -52,7 +55,7 @@ class DryRun:
         job = self.directory.path / "prompts" / "job.json"
         root = str(self.directory.path)
         yield from _write(job, prompts_job(self.model, list(plan.loads), root))
-        yield self.lines.line(prompts_command(plan.sessions[0].image, str(job), str(code)))
+        yield self.lines.line(prompts_command(plan.prompts_image, str(job), str(code)))
         numbers: dict[str, int] = {}
         for session in plan.sessions:
             number = numbers[session.recipe] = numbers.get(session.recipe, 0) + 1
@@ -65,20 +68,27 @@ class DryRun:
         model = self.plan.model
         if isinstance(model, HubModel):
             yield f"# model, {model.bytes / 1e9:,.0f} GB"
+            yield shell_line(("pip", "install", "huggingface_hub"))
             revision = ("--revision", model.revision) if model.revision else ()
             yield shell_line(
                 ("hf", "download", model.repository, *revision, "--local-dir", self.model.folder)
             )
         else:
-            yield f"# model {model.name}: generated into {self.model.folder} when a run begins"
+            yield f"# model {model.name}: generated"
+            script = "harness.model.tiny_llama"
+            yield shell_line((sys.executable, "-m", script, self.model.folder))
         yield ""
 
     def _served(self, session: Session, folder: Path) -> Iterator[str]:
         url = f"http://{HOST}:{PORT}"
         yield f"# {session.recipe}: the server, up for the whole session"
         server = serve_command(session, self.model, PORT)
-        yield self.lines.line(server) + " &"
-        yield f"until curl --fail --silent {url}/health; do sleep 5; done"
+        yield from self.lines.folders(server)
+        yield shell_line(("mkdir", "-p", str(folder)))
+        log = shell_line((str(folder / "server.log"),))
+        yield f"{self.lines.line(server)} > {log} 2>&1 &"
+        ready = f"until curl --fail --silent {url}/health; do sleep 5; done"
+        yield shell_line(("timeout", f"{self.plan.limits.engine_start_s:.0f}", "bash", "-c", ready))
         yield f"# {session.recipe}: warm-ups, discarded"
         job = folder / "warmup.json"
         yield from _write(job, warmup_job(session.warmups, self.model, url, folder / "warmup"))
@@ -86,12 +96,16 @@ class DryRun:
         yield self.lines.line(warmup_command(session, job, self.directory.code))
         for cell in session.cells:
             yield f"# {cell.id}"
-            yield shell_line(("mkdir", "-p", str(self.directory.cell(cell))))
-            yield self.lines.line(
-                cell_command(session, self.model, cell.load, url, self.directory.cell(cell))
-            )
+            cell_folder = self.directory.cell(cell)
+            yield shell_line(("mkdir", "-p", str(cell_folder)))
+            yield self._metrics(url, cell_folder / "metrics-before.prom")
+            yield self.lines.line(cell_command(session, self.model, cell.load, url, cell_folder))
+            yield self._metrics(url, cell_folder / "metrics-after.prom")
         yield f"# {session.recipe}: stop the server"
         yield self.lines.stop_line(server)
+
+    def _metrics(self, url: str, path: Path) -> str:
+        return shell_line(("curl", "--silent", "--output", str(path), f"{url}/metrics"))
 
     def _batch(self, session: Session, folder: Path) -> Iterator[str]:
         job, events = folder / "job.json", folder / "events.jsonl"
@@ -100,15 +114,21 @@ class DryRun:
         )
         cells = ", ".join(cell.workload for cell in session.cells)
         yield f"# {session.recipe}: warm-ups, then {cells}"
-        if session.engine == "deepinfer":
-            yield "# harness.inside.launcher is not part of this version"
+        if session.container and session.container.rdma:
+            for reason in self.rdma.reasons():
+                yield f"# RDMA {reason}"
+            if not self.rdma.chosen:
+                yield "# no RDMA device of this host fits: replace uverbsN by those of the node"
         make, start = (
             (launcher_job, launcher_command)
             if session.engine == "deepinfer"
             else (driver_job, driver_command)
         )
         yield from _write(job, make(session, self.model.folder, self.directory.path, waves, events))
-        yield self.lines.line(start(session, job, self.directory.code))
+        command = start(session, job, self.directory.code)
+        yield from self.lines.folders(command)
+        lacking = "# not in this version: " if session.engine == "deepinfer" else ""
+        yield lacking + self.lines.line(command)
 
 
 def _write(path: Path, job: object) -> Iterator[str]:

@@ -49,7 +49,7 @@ def make_prompts(context: Context) -> None:
     if missing:
         job = directory.path / "prompts" / "job.json"
         write_json(job, prompts_job(context.model, missing, str(directory.path)))
-        command = prompts_command(plan.sessions[0].image, str(job), str(directory.code))
+        command = prompts_command(plan.prompts_image, str(job), str(directory.code))
         log = directory.path / "prompts" / "prompts.log"
         text = f"make {len(missing)} sets of prompts"
         with context.progress.step(text, expected_s=plan.estimates.prompts_s):

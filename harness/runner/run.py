@@ -165,9 +165,9 @@ def _check_runnable(plan: Plan) -> None:
         raise UsageError(
             f"suite {plan.suite} cannot be run by this version: it plans and prints runs in "
             "containers, downloads of models and DeepInfer, and carries out none of them yet",
-            usually="the suite for eight B300 was chosen, by name or by the host",
+            usually="a suite of containers, or --runtime docker, was chosen",
             next_step=f"python -m harness plan {plan.suite} --dry-run, "
-            "or run what this version can: nox -s reproduce -- --suite smoke",
+            "or run what this version can: nox -s reproduce -- --suite smoke --runtime local",
         )
 
 

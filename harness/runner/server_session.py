@@ -33,6 +33,7 @@ def warmup_command(session: Session, job: Path, code: Path) -> Command:
         image=session.image,
         argv=("python3", "-m", "harness.inside.waves", str(job)),
         env={"PYTHONPATH": str(code)},
+        container=session.container.for_client() if session.container else None,
     )
 
 
@@ -61,7 +62,8 @@ def cell_command(
 ) -> Command:
     """Return the client's command of one cell."""
     argv = bench_argv(model, load, base_url=base_url, result_dir=str(folder), result_name=BENCH)
-    return Command(role="client", image=session.image, argv=argv)
+    granted = session.container.for_client() if session.container else None
+    return Command(role="client", image=session.image, argv=argv, container=granted)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,10 @@ class Lines(Protocol):
         """Return ``command`` as one shell line, ready to paste."""
         ...
 
+    def folders(self, command: Command) -> list[str]:
+        """Return the shell lines that make the folders which ``command`` takes for granted."""
+        ...
+
     def stop_line(self, command: Command) -> str:
         """Return the shell line that stops ``command`` where it was started in the background."""
         ...

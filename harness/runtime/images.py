@@ -114,6 +114,13 @@ def pin_of(name: str, root: Path) -> str:
     """Return the SHA-256 over everything that decides the bytes of image ``name``."""
     image = image_of(name, root)
     base = load_images(root).bases[image.base].reference if image.base else None
+    missing = [str(root / name / lock) for lock in image.locks if not (root / name / lock).exists()]
+    if missing:
+        raise UsageError(
+            f"image {name}: {', '.join(missing)}: no such file",
+            usually=f"the name is misspelt in {root / LOCK_FILE}, or the lock was not made",
+            next_step="nox -s lock",
+        )
     parts = {
         "base": base,
         "sources": [source.model_dump() for source in image.sources],

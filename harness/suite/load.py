@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import types
 import typing
 from collections.abc import Collection, Iterable
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.errors import UsageError
 from harness.suite import yaml
@@ -88,12 +90,14 @@ def _load_published(
         return None
     document = yaml.load(path)
     published = validate(document, PublishedFile)
+    planned = {f"{each.recipe}/{name}" for each in suite.sessions for name in each.workloads}
     for index, claim in enumerate(published.claims):
         if by := claim.measured_by:
             where = ("claims", index, "measured_by")
             _check_name(document, "workload", by.workload, suite.workloads, where)
             for recipe in by.recipes:
                 _check_name(document, "recipe", recipe, recipes, where)
+                _check_name(document, "cell", f"{recipe}/{by.workload}", planned, where)
     tables = [*(table.id for table in suite.tables), *(each.id for each in published.text_tables)]
     for index, table in enumerate(published.order):
         _check_name(document, "table", table, tables, ("order", index))
@@ -122,6 +126,7 @@ def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> 
             next_step=f"extend {base['extends']!r} instead",
         )
     own = document.data
+    _check_differences(document, base)
     data = {**base, **own}
     for section in ("args", "env", "why"):
         if isinstance(own.get(section, {}), dict):
@@ -132,6 +137,33 @@ def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> 
         if isinstance(data[section], dict):
             data[section] = {k: v for k, v in data[section].items() if k not in removed}
     return yaml.Document(document.path, data, document.lines)
+
+
+def _check_differences(document: yaml.Document, base: dict[str, Any]) -> None:
+    """Refuse a difference that takes away nothing, or that keeps the reason of its base.
+
+    A misspelt name with null would leave the setting as it is: the variant would not be one.
+    """
+    own, why = document.data, document.data.get("why") or {}
+    for section in ("args", "env"):
+        settings = own.get(section)
+        inherited = base.get(section) or {}
+        for name, value in settings.items() if isinstance(settings, dict) else ():
+            line = document.line_of((section, name))
+            where = f"{document.path}:{line}: {section}.{name}"
+            if value is None and name not in inherited:
+                raise UsageError(
+                    f"{where}: takes away what {own['extends']!r} does not set"
+                    f"{nearest(name, inherited)}",
+                    usually="the name is misspelt, and the setting would silently stay",
+                    next_step=f"open {document.path} at line {line}",
+                )
+            if value != inherited.get(name) and isinstance(why, dict) and name not in why:
+                raise UsageError(
+                    f"{where}: differs from {own['extends']!r} without a reason of its own",
+                    usually="the reason of the other recipe is about the other value",
+                    next_step=f"add it under `why` in {document.path}",
+                )
 
 
 def validate(document: yaml.Document, model: type[Model]) -> Model:
@@ -149,16 +181,34 @@ def validate(document: yaml.Document, model: type[Model]) -> Model:
         location = tuple(part for part in first["loc"])
         line = document.line_of(location)
         where = ".".join(str(part) for part in location) or "the file"
-        message = first["msg"].removeprefix("Value error, ")
+        message = _message(first)
         if first["type"] == "extra_forbidden":
             key = str(location[-1])
             message = f"unknown key{nearest(key, _fields_at(model, location[:-1]))}"
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise UsageError(
             f"{document.path}:{line}: {where}: {message}{more}",
-            usually="a key is misspelt, stands at another depth, or has a value of another kind",
+            usually="a rule of this file is broken"
+            if first["type"] == "value_error"
+            else "a key is misspelt, stands at another depth, or has a value of another kind",
             next_step=f"open {document.path} at line {line}",
         ) from error
+
+
+def _message(error: ErrorDetails) -> str:
+    """Say what is wrong with a value as someone who edits YAML would put it."""
+    given = error["input"]
+    match error["type"]:
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return "a block of keys is expected here"
+        case "string_type":
+            return f"text is expected, not {given!r}: put it in quotes"
+        case "literal_error":
+            allowed = re.findall(r"'([^']+)'", error["ctx"]["expected"])
+            near = nearest(str(given), allowed)
+            return f"must be one of {', '.join(allowed)}, not {given!r}{near}"
+        case _:
+            return error["msg"].removeprefix("Value error, ")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Count = Annotated[int, Field(ge=1)]
+Reason = Annotated[str, Field(min_length=1)]
 Positive = Annotated[float, Field(gt=0, strict=False)]
 
 Metric = Literal[
@@ -87,6 +88,27 @@ class HubModel(Strict):
     tokenizer_mode: str = "auto"
 
 
+def _model_kind(data: object) -> str:
+    """Tell the two kinds of model apart by what only one of them has."""
+    given = data if isinstance(data, dict) else vars(data)
+    return "generated" if "generator" in given else "hub"
+
+
+ServedModel = Annotated[
+    Annotated[GeneratedModel, Tag("generated")] | Annotated[HubModel, Tag("hub")],
+    Discriminator(_model_kind),
+]
+
+
+class NeedsWhy(Strict):
+    """The reason for each need."""
+
+    host_memory_gib: Reason
+    shm_gib: Reason
+    disk_bytes: Reason
+    driver: Reason
+
+
 class Needs(Strict):
     """What the host must have, each with its reason."""
 
@@ -94,7 +116,7 @@ class Needs(Strict):
     shm_gib: Count
     disk_bytes: Count
     driver: str
-    why: dict[str, str]
+    why: NeedsWhy
 
 
 class Hardware(Strict):
@@ -197,7 +219,7 @@ class SuiteFile(Strict):
     notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
     hardware: Hardware | None = None
     runtime: Literal["local", "docker"] = "local"
-    model: GeneratedModel | HubModel
+    model: ServedModel
     needs: Needs | None = None
     repeats: Count = 1
     loads: Annotated[dict[Identifier, LoadLevel], Field(min_length=1)]
@@ -209,3 +231,11 @@ class SuiteFile(Strict):
     estimates: Estimates
     limits: Limits
     compares_with: ComparesWith | None = None
+
+    @model_validator(mode="after")
+    def _each_cell_once(self) -> Self:
+        cells = [(each.recipe, name) for each in self.sessions for name in each.workloads]
+        if twice := sorted({"/".join(cell) for cell in cells if cells.count(cell) > 1}):
+            msg = f"planned twice: {', '.join(twice)}"
+            raise ValueError(msg)
+        return self

@@ -109,6 +109,8 @@ class Plan:
     only: tuple[str, ...]
     pins: Mapping[str, str]
     """Image name -> SHA-256 over its locks and build files."""
+    prompts_image: str
+    """Image whose vLLM makes the prompts, whichever engines a filter leaves."""
     model: GeneratedModel | HubModel
     needs: Needs | None
     warmup: Warmup

@@ -47,6 +47,12 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
         for planned in file.sessions
         for sizing, names in _groups(suite.recipes[planned.recipe], _selected(planned, choice.only))
     ]
+    prompts_image = next(
+        suite.recipes[each.recipe].image
+        for each in file.sessions
+        if suite.recipes[each.recipe].engine != "deepinfer"
+    )
+    images = {prompts_image, *(session.image for session in sessions)}
     return Plan(
         suite=suite.name,
         title=file.title,
@@ -59,7 +65,8 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
         waves=file.loads[load].waves,
         repeats=repeats,
         only=choice.only,
-        pins={image: pins[image] for image in sorted({session.image for session in sessions})},
+        pins={image: pins[image] for image in sorted(images)},
+        prompts_image=prompts_image,
         model=file.model,
         needs=file.needs,
         warmup=file.warmup,

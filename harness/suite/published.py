@@ -131,6 +131,9 @@ class PublishedFile(Strict):
             msg = f"claims of the same id: {', '.join(twice)}"
             raise ValueError(msg)
         for claim in self.claims:
+            if claim.same_as == claim.id:
+                msg = f"{claim.id} is the same as itself"
+                raise ValueError(msg)
             if claim.same_as is not None and claim.same_as not in counts:
                 msg = f"{claim.id} is the same as {claim.same_as}, which is no claim"
                 raise ValueError(msg)

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from harness.suite.model import Identifier, Strict
+from harness.suite.model import Identifier, Reason, Strict
 
 Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
 
@@ -35,6 +35,11 @@ class Container(Strict):
     caches: Annotated[tuple[str, ...], Field(strict=False)] = ()
     """Writable folders inside the container that outlive it: JIT and autotune results."""
 
+    def for_client(self) -> Container:
+        """Return what the engine's client gets: its network and its open sockets, no more."""
+        sockets = {name: limit for name, limit in self.ulimits.items() if name == "nofile"}
+        return Container(network=self.network, ulimits=sockets)
+
     def settings(self) -> dict[str, JsonValue]:
         """Return what is set, by name."""
         return self.model_dump(mode="json", exclude_defaults=True)
@@ -57,12 +62,34 @@ class RecipeFile(Strict):
     env: dict[str, str] = Field(default_factory=dict)
     sizing: Annotated[tuple[Sizing, ...], Field(strict=False)] = ()
     container: Container | None = None
-    why: dict[str, str] = Field(default_factory=dict)
+    why: dict[str, Reason] = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _drive_belongs_to_deepinfer(self) -> Self:
         if (self.engine == "deepinfer") != (self.drive is not None):
             msg = "`drive` is given for the engine deepinfer, and for no other"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _settings_fit_the_engine(self) -> Self:
+        for section in (self.args, *(sizing.args for sizing in self.sizing)):
+            for name, value in section.items():
+                dashed = name.startswith("--")
+                if dashed == (self.engine == "deepinfer"):
+                    kind = "a keyword argument" if self.engine == "deepinfer" else "a flag with --"
+                    msg = f"{name}: a setting of {self.engine} is {kind}"
+                    raise ValueError(msg)
+                if value is None or (dashed and value is False):
+                    msg = f"{name}: a flag is true or is left out"
+                    raise ValueError(msg)
+        ranks = self.args.get("data_parallel_size")
+        if self.engine == "deepinfer" and not (isinstance(ranks, int) and ranks >= 1):
+            msg = "deepinfer needs data_parallel_size: one process is started for each rank"
+            raise ValueError(msg)
+        sized = [name for sizing in self.sizing for name in sizing.workloads]
+        if twice := sorted({name for name in sized if sized.count(name) > 1}):
+            msg = f"sized twice: {', '.join(twice)}"
             raise ValueError(msg)
         return self
 
@@ -81,6 +108,7 @@ class RecipeFile(Strict):
     def _every_setting_has_a_reason(self) -> Self:
         needs = self.container.settings() if self.container else {}
         settings = {*self.args, *self.env, *(f"container.{name}" for name in needs)}
+        settings |= {"drive"} if self.drive else set()
         if missing := sorted(settings - set(self.why)):
             msg = f"no reason given under `why` for: {', '.join(missing)}"
             raise ValueError(msg)

@@ -71,13 +71,19 @@ def load(path: Path) -> Document:
             usually="the file is missing, or is not text in UTF-8",
             next_step=f"check with: ls -l {path.parent}",
         ) from error
-    loader = _Loader(text)
     try:
+        loader = _Loader(text)
         node = loader.get_single_node()
         lines: dict[Location, int] = {}
         if node is not None:
-            _note_lines(path, node, (), lines)
+            _note_lines(path, node, (), lines, frozenset())
         data = loader.construct_document(node) if node is not None else None
+    except yaml.reader.ReaderError as error:
+        raise UsageError(
+            f"{path}: not text: {error.reason} at position {error.position}",
+            usually="a control character was pasted into the file, or it is no text at all",
+            next_step=f"find it with: grep --perl-regexp --line-number '[^[:print:]\\t]' {path}",
+        ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
@@ -86,17 +92,24 @@ def load(path: Path) -> Document:
             usually="an indentation, a quote or a colon is wrong on this line or the one before",
             next_step=f"open {path} at line {line}",
         ) from error
-    finally:
-        loader.dispose()
     return Document(path, data, lines)
 
 
 def _note_lines(
-    path: Path, node: yaml.Node, location: Location, lines: dict[Location, int]
+    path: Path,
+    node: yaml.Node,
+    location: Location,
+    lines: dict[Location, int],
+    above: frozenset[int],
 ) -> None:
+    if id(node) in above:
+        raise _refused(path, node, "an alias stands inside what it repeats")
+    above |= {id(node)}
     lines.setdefault(location, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise _refused(path, key_node, "a key is a word, not a list or a block")
             line = key_node.start_mark.line + 1
             inner = (*location, key_node.value)
             if inner in lines:
@@ -107,7 +120,16 @@ def _note_lines(
                     next_step=f"remove or rename one of them in {path}",
                 )
             lines[inner] = line
-            _note_lines(path, value_node, inner, lines)
+            _note_lines(path, value_node, inner, lines, above)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
-            _note_lines(path, item, (*location, index), lines)
+            _note_lines(path, item, (*location, index), lines, above)
+
+
+def _refused(path: Path, node: yaml.Node, what: str) -> UsageError:
+    line = node.start_mark.line + 1
+    return UsageError(
+        f"{path}:{line}: {what}",
+        usually="YAML allows it, and these files have no use for it",
+        next_step=f"open {path} at line {line}",
+    )

@@ -89,6 +89,16 @@ def test_what_is_no_file_is_refused(path: str, capsys: pytest.CaptureFixture[str
     assert path in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, '{"a":' * 20_000, '{"duration": ' + "9" * 6000 + "}"]
+)
+def test_what_breaks_parsers_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "file.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="not one result of vllm bench serve"):
+        read_bench_file(path)
+
+
 def test_torn_file_says_what_is_usable() -> None:
     with pytest.raises(UsageError, match=r"; 1 whole record\(s\) stand before it"):
         read_bench_file(CASES / "append-torn-last.json")

@@ -53,7 +53,7 @@ def test_unknown_suite(kit: Kit) -> None:
         ("server.yaml", "--enforce-eager: it is", "--enforce-egaer: it is",
          "server.yaml:1: the file: no reason given under `why` for: --enforce-eager"),
         ("server.yaml", "engine: vllm-server", "engine: vllm-sever",
-         "server.yaml:3: engine: Input should be 'vllm-server', "),
+         "server.yaml:3: engine: must be one of vllm-server, vllm-offline, deepinfer, not 'vllm-s"),
         ("server.yaml", "image: vllm-cpu", "image: vllm-cpu\nimge: x",
          "server.yaml:5: imge: unknown key, did you mean 'image'?"),
         ("offline.yaml", "extends: server", "extends: servr",
@@ -67,10 +67,16 @@ def test_mistakes(kit: Kit, name: str, old: str, new: str, message: str) -> None
     assert found.startswith(message.replace("LINE", str(line)))
 
 
-def test_recipe_takes_settings_away_with_null(kit: Kit) -> None:
+def difference(kit: Kit, text: str) -> Path:
+    """Append differences to the recipe that extends another."""
     kit.write_suite()
     path = kit.folder / "recipes" / "test" / "offline.yaml"
-    path.write_text(path.read_text() + "args:\n  --enforce-eager: null\n")
+    path.write_text(path.read_text() + text)
+    return path
+
+
+def test_recipe_takes_settings_away_with_null(kit: Kit) -> None:
+    difference(kit, "args:\n  --enforce-eager: null\nwhy:\n  --enforce-eager: to see\n")
     recipe = load_suite("test", kit.folder / "recipes").recipes["offline"]
     assert recipe.args == {}
     assert recipe.why == {}
@@ -89,3 +95,71 @@ def test_a_folder_is_all_that_a_new_suite_needs(kit: Kit) -> None:
     kit.write_suite()
     assert suite_names(kit.folder / "recipes") == ["test"]
     assert suite_names(Path("/nowhere")) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("args:\n  --enforce-egaer: null\n",
+         "takes away what 'server' does not set, did you mean '--enforce-eager'?"),
+        ("args:\n  --enforce-eager: null\n", "differs from 'server' without a reason of its own"),
+        ("args:\n  --enforce-eager: 7\n", "differs from 'server' without a reason of its own"),
+        ("args:\n  --new: 7\n", "differs from 'server' without a reason of its own"),
+    ],
+)  # fmt: skip
+def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: str) -> None:
+    path = difference(kit, text)
+    with pytest.raises(UsageError) as caught:
+        load_suite("test", kit.folder / "recipes")
+    line = len(path.read_text().splitlines())
+    assert caught.value.what.startswith(f"{path}:{line}: args.")
+    assert message in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: false", "or is left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: null", "or is left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --port: 8000", "the kit sets this itself"),
+        ("server.yaml", "args:\n  --enforce-eager: true", "args: [x]", "a block of keys"),
+        ("server.yaml", "title: A server", "title: 7", "text is expected, not 7: put it in quotes"),
+        ("server.yaml", "why:\n  --enforce-eager: it is a test", "why:\n  --enforce-eager: ''",
+         "at least 1 character"),
+        ("suite.yaml", "  - 1k-1-c1\n- recipe", "  - 128-8-c2\n- recipe", "planned twice"),
+        ("suite.yaml", "  generator: tiny-llama", "  generator: tiny-lama", "not 'tiny-lama'"),
+    ],
+)  # fmt: skip
+def test_rules_of_a_file(kit: Kit, name: str, old: str, new: str, message: str) -> None:
+    assert message in mistake(kit, name, old, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a block of keys is expected here"),
+        ("- a\n", "a block of keys is expected here"),
+        ("title: \x00\n", "not text"),
+        ("? [a]\n: b\n", "a key is a word"),
+        ("args: &a\n  --x: *a\n", "an alias stands inside what it repeats"),
+    ],
+)
+def test_a_file_that_is_no_recipe(kit: Kit, text: str, message: str) -> None:
+    kit.write_suite()
+    path = kit.folder / "recipes" / "test" / "server.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        load_suite("test", kit.folder / "recipes")
+    assert str(path) in caught.value.what
+
+
+def test_made_up_routing_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "deepseek-v41-flash-8xb300"
+    folder.mkdir()
+    for source in (recipes_folder() / folder.name).glob("*.yaml"):
+        (folder / source.name).write_text(source.read_text())
+    path = folder / "deepinfer.yaml"
+    text = path.read_text().replace("env:\n", 'env:\n  DEEPINFER_FORCE_LOAD_BALANCE: "1"\n')
+    path.write_text(text)
+    with pytest.raises(UsageError, match="made-up one: DEEPINFER_FORCE_LOAD_BALANCE"):
+        load_suite(folder.name, tmp_path)
