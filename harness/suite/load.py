@@ -180,6 +180,8 @@ def validate(document: yaml.Document, model: type[Model]) -> Model:
         first = next((each for each in errors if each["type"] == "extra_forbidden"), errors[0])
         location = tuple(part for part in first["loc"])
         line = document.line_of(location)
+        if first["type"] == "value_error":
+            line = _line_of_name(document, location, _message(first)) or line
         where = ".".join(str(part) for part in location) or "the file"
         message = _message(first)
         if first["type"] == "extra_forbidden":
@@ -193,6 +195,15 @@ def validate(document: yaml.Document, model: type[Model]) -> Model:
             else "a key is misspelt, stands at another depth, or has a value of another kind",
             next_step=f"open {document.path} at line {line}",
         ) from error
+
+
+def _line_of_name(document: yaml.Document, location: yaml.Location, message: str) -> int | None:
+    """Return the line of the key that a rule's message names, below ``location``."""
+    words = set(re.findall(r"[\w.-]+", message))
+    for place, line in document.lines.items():
+        if place[: len(location)] == location and place and place[-1] in words:
+            return line
+    return None
 
 
 def _message(error: ErrorDetails) -> str:

@@ -51,7 +51,7 @@ def test_unknown_suite(kit: Kit) -> None:
         ("suite.yaml", "  - 1k-1-c1", "  - 1k-1-c2",
          "suite.yaml:LINE: unknown workload '1k-1-c2', did you mean '1k-1-c1'?"),
         ("server.yaml", "--enforce-eager: it is", "--enforce-egaer: it is",
-         "server.yaml:1: the file: no reason given under `why` for: --enforce-eager"),
+         "server.yaml:6: the file: no reason given under `why` for: --enforce-eager"),
         ("server.yaml", "engine: vllm-server", "engine: vllm-sever",
          "server.yaml:3: engine: must be one of vllm-server, vllm-offline, deepinfer, not 'vllm-s"),
         ("server.yaml", "image: vllm-cpu", "image: vllm-cpu\nimge: x",
