@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from harness.results.measurement import Measurement
 from harness.results.records import CellRecord, Manifest
+from harness.results.run_directory import METRICS
 from harness.results.validity import spread
 from harness.suite.plan import Load
 
@@ -51,7 +52,7 @@ def batch_rules(found: Measurement, load: Load, manifest: Manifest | None) -> It
 
 def counter_rules(found: Measurement, folder: Path) -> Iterator[str]:
     """Yield where the server's own token counters differ from what the client counts."""
-    files = [folder / f"metrics-{when}.prom" for when in ("before", "after")]
+    files = [folder / name for name in METRICS]
     if not all(path.exists() for path in files):
         return
     before, after = (_counters(path.read_text(encoding="utf-8")) for path in files)

@@ -24,6 +24,8 @@ BENCH = "bench.json"
 """What the client of a server writes for one cell."""
 SERVER_LOG = "server.log"
 """A server's output, in its session's folder; each line has the time at which it arrived."""
+METRICS = ("metrics-before.prom", "metrics-after.prom")
+"""The server's counters before and after a cell."""
 BATCH = "result.json"
 """What the in-process driver writes for one cell."""
 

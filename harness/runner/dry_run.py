@@ -15,7 +15,7 @@ from harness.engines.vllm_server import HOST, serve_command
 from harness.host.rdma import RdmaChoice
 from harness.measure.client import ClientModel
 from harness.process import shell_line
-from harness.results.run_directory import RunDirectory
+from harness.results.run_directory import METRICS, RunDirectory
 from harness.runner.batch_session import batch_waves
 from harness.runner.prompts import prompts_command, prompts_job
 from harness.runner.server_session import cell_command, warmup_command, warmup_job
@@ -98,9 +98,9 @@ class DryRun:
             yield f"# {cell.id}"
             cell_folder = self.directory.cell(cell)
             yield shell_line(("mkdir", "-p", str(cell_folder)))
-            yield self._metrics(url, cell_folder / "metrics-before.prom")
+            yield self._metrics(url, cell_folder / METRICS[0])
             yield self.lines.line(cell_command(session, self.model, cell.load, url, cell_folder))
-            yield self._metrics(url, cell_folder / "metrics-after.prom")
+            yield self._metrics(url, cell_folder / METRICS[1])
         yield f"# {session.recipe}: stop the server"
         yield self.lines.stop_line(server)
 

@@ -18,12 +18,13 @@ from harness.files import make_folder, write_json, write_text
 from harness.measure.client import ClientModel, bench_argv, wave_args
 from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
-from harness.results.run_directory import BENCH, SERVER_LOG
+from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
 from harness.runner.context import Context
 from harness.runtime.base import Command
 from harness.suite.plan import Cell, Load, Session
 
 METRICS_SECONDS = 10.0
+CLIENT_LOG = "client.log"
 
 
 def warmup_command(session: Session, job: Path, code: Path) -> Command:
@@ -219,12 +220,15 @@ class ServerSession:
         self, cell: Cell, command: Command, folder: Path, server: VllmServer
     ) -> tuple[str | None, str, str]:
         """Run the client once; return why there is no result, when it began and the engine."""
+        # What an interrupted attempt left here must not pass for this one's.
+        for stale in (folder / BENCH, folder / CLIENT_LOG, *(folder / name for name in METRICS)):
+            stale.unlink(missing_ok=True)
         began, before = stamp(self.context.clock.now()), server.identity()
         with self.context.progress.step(cell.id, expected_s=cell.expected_s):
-            self._scrape(server, folder / "metrics-before.prom")
+            self._scrape(server, folder / METRICS[0])
             try:
                 self._run_client(command, folder, server)
-                self._scrape(server, folder / "metrics-after.prom")
+                self._scrape(server, folder / METRICS[1])
             except CellError as error:
                 return error.what, began, before
         return None, began, before
@@ -232,9 +236,7 @@ class ServerSession:
     def _run_client(self, command: Command, folder: Path, server: VllmServer) -> None:
         """Run the client; a client that leaves no result did not measure, whatever it returns."""
         context = self.context
-        log = folder / "client.log"
-        for stale in (folder / BENCH, log):
-            stale.unlink(missing_ok=True)
+        log = folder / CLIENT_LOG
         running = context.runtime.start(command, log=log, owner=context.owner)
 
         def tick() -> None:
