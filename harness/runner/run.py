@@ -101,7 +101,8 @@ class Reproduction:
             self.progress.say(f"Ended what a killed run left behind: {len(ended)} processes.")
 
     def _owner(self, directory: RunDirectory) -> Owner:
-        return Owner(directory.path.name, directory.ledger, self.clock)
+        # By its path: in another clone, a run of the same second has the same name.
+        return Owner(str(directory.path), directory.ledger, self.clock)
 
     def _open(self, directory: RunDirectory) -> None:
         """Write the run's own facts, or take up those of the run that goes on."""

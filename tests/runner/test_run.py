@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import re
 import shutil
 from datetime import UTC, datetime
 
+import psutil
 import pytest
 
 from harness.errors import EngineError, HostError
+from harness.process import OWNER_VARIABLE
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
 from tests.conftest import FACTS, Kit
@@ -227,3 +230,18 @@ def test_a_cpu_that_does_not_fit_is_said_before_anything_is_made(
         kit.run()
     assert caught.value.exit_code == 3
     assert kit.runs() == []
+
+
+def test_marks_name_the_runs_own_folder(kit: Kit) -> None:
+    kit.fault(bench={"cells/server/128-8-c2": "hangs"})
+    kit.suite["limits"] = {"engine_start_s": 40, "wave_s": 2, "stop_s": 2}
+    seen: set[str] = set()
+
+    def look() -> None:
+        for candidate in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                seen.add(candidate.environ().get(OWNER_VARIABLE, ""))
+
+    kit.progress.tick = look  # type: ignore[method-assign]
+    directory = kit.run().directory
+    assert any(mark.startswith(f"{directory.path}/") for mark in seen)
