@@ -34,6 +34,11 @@ def harness(session: nox.Session, *arguments: str) -> None:
     )
 
 
+def install_tests(session: nox.Session) -> None:
+    """Install the kit and what its tests need."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+
+
 def check_python(session: nox.Session) -> None:
     """Refuse an unfit Python before anything is installed."""
     if sys.version_info[:2] not in PYTHONS:
@@ -67,14 +72,14 @@ def run(session: nox.Session, recipe: str) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
-    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    install_tests(session)
     session.run(*PYTEST, "-m", "not real", "--ignore=tests/faults", *session.posargs)
 
 
 @nox.session
 def faults(session: nox.Session) -> None:
     """Crash at every write, full disks, kills, hangs: with a made-up engine."""
-    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    install_tests(session)
     session.run(*PYTEST, "tests/faults", *session.posargs)
 
 
@@ -82,7 +87,7 @@ def faults(session: nox.Session) -> None:
 def real_engine(session: nox.Session) -> None:
     """Tests against the real vLLM of the smoke suite, installed where it is missing."""
     check_python(session)
-    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    install_tests(session)
     session.run(
         *("pytest", "-m", "real", *session.posargs),
         interrupt_timeout=PATIENCE,

@@ -12,7 +12,7 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +166,3 @@ def sha256_of(path: Path) -> str:
     """Return the hex SHA-256 of a file's bytes."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def sha256_of_tree(paths: Iterable[Path]) -> str:
-    """Return one SHA-256 over the names and bytes of ``paths``, whatever their order."""
-    digest = hashlib.sha256()
-    for path in sorted(paths, key=lambda each: each.name):
-        digest.update(f"{path.name}\0{sha256_of(path)}\n".encode())
-    return digest.hexdigest()

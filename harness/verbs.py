@@ -142,8 +142,7 @@ def schema(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG00
 
 
 def _announce(directory: RunDirectory, results: Results) -> int:
-    measured = sum(each.status == "measured" for each in results.cells)
-    _print([f"{measured} of {len(results.cells)} cells measured", str(directory.report)])
+    _print([f"{results.measured} of {len(results.cells)} cells measured", str(directory.report)])
     return EXIT_MEASURED if results.complete else CellError.exit_code
 
 
@@ -215,9 +214,7 @@ def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -
             clock=clock,
             progress=ConsoleProgress(console, clock),
         )
-    model = ClientModel(
-        name=plan.model.name, folder=str(folder), tokenizer_mode=plan.model.tokenizer_mode
-    )
+    model = ClientModel.of(plan, folder)
     _print(DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=rdma).commands())
     return EXIT_MEASURED
 

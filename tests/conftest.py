@@ -21,6 +21,7 @@ from harness.runner.run import Outcome, Reproduction, Site
 from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
 from harness.runtime.images import LOCK, LOCK_FILE
+from harness.runtime.local import LocalRuntime
 from harness.suite.load import load_suite
 from harness.suite.plan import Plan
 from harness.suite.planner import Choice, make_plan
@@ -134,7 +135,7 @@ class Kit:
     progress: QuietProgress = field(default_factory=QuietProgress)
     clock: Clock = field(default_factory=SystemClock)
     reference: Reference | None = None
-    make_runtime: Callable[..., Runtime] | None = None
+    make_runtime: Callable[..., Runtime] = LocalRuntime
 
     @property
     def site(self) -> Site:

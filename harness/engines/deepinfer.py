@@ -11,17 +11,19 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from harness.engines.base import BatchWave, wave_job
-from harness.runtime.base import Command
+from harness.runtime.base import Command, inside_command
 from harness.suite.plan import Session
 
 
 def launcher_command(session: Session, job: Path, code: Path) -> Command:
     """Return the command that starts all ranks inside one container."""
-    return Command(
+    return inside_command(
+        "launcher",
+        job,
+        code,
         role="driver",
         image=session.image,
-        argv=("python3", "-m", "harness.inside.launcher", str(job)),
-        env={**session.env, "PYTHONPATH": str(code)},
+        env=session.env,
         container=session.container,
     )
 

@@ -14,7 +14,7 @@ from harness.engines.base import BatchWave, Event, flags, log_tail, wave_job
 from harness.errors import EngineError
 from harness.files import write_json
 from harness.process import Owner, Running, Tick
-from harness.runtime.base import Command, Runtime
+from harness.runtime.base import Command, Runtime, inside_command
 from harness.suite.model import Limits
 from harness.suite.plan import Session
 
@@ -23,11 +23,13 @@ POLL_SECONDS = 0.2
 
 def driver_command(session: Session, job: Path, code: Path) -> Command:
     """Return the driver's command; ``code`` is the folder that holds the copied package."""
-    return Command(
+    return inside_command(
+        "driver",
+        job,
+        code,
         role="driver",
         image=session.image,
-        argv=("python3", "-m", "harness.inside.driver", str(job)),
-        env={**session.env, "PYTHONPATH": str(code)},
+        env=session.env,
         container=session.container,
     )
 

@@ -112,7 +112,11 @@ class VllmServer:
 
         A stranger on the port answers 200 as well, so the listening socket must be ours.
         """
-        if running.poll() is not None or not running.listens_on(self.port):
+        # Whose socket it is takes a look at all processes: not while nobody listens at all, on
+        # the cores that the engine starts on.
+        if running.poll() is not None or not self._somebody_listens():
+            return False
+        if not running.listens_on(self.port):
             return False
         try:
             health = requests.get(f"{self.base_url}/health", timeout=ANSWER_SECONDS)
@@ -133,8 +137,11 @@ class VllmServer:
         body: dict[str, Any] = answer.json()
         return body
 
-    def _why_stopped(self) -> str:
+    def _somebody_listens(self) -> bool:
         with socket.socket() as probe:
-            if probe.connect_ex((HOST, self.port)) == 0:
-                return f"another program took port {self.port} in the meantime: see ss -ltnp"
+            return probe.connect_ex((HOST, self.port)) == 0
+
+    def _why_stopped(self) -> str:
+        if self._somebody_listens():
+            return f"another program took port {self.port} in the meantime: see ss -ltnp"
         return "a setting that this release refuses, or too little memory; the log says which"

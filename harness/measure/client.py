@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from harness.suite.plan import Load
+from harness.suite.plan import Load, Plan
 
 PERCENTILES = "50,90,99"
 
@@ -21,6 +22,12 @@ class ClientModel:
     name: str
     folder: str
     tokenizer_mode: str = "auto"
+
+    @classmethod
+    def of(cls, plan: Plan, folder: Path) -> ClientModel:
+        """Return the plan's model as it lies in ``folder``."""
+        model = plan.model
+        return cls(name=model.name, folder=str(folder), tokenizer_mode=model.tokenizer_mode)
 
 
 def dataset_args(model: ClientModel, load: Load) -> tuple[str, ...]:

@@ -60,7 +60,6 @@ def _reference(directory: RunDirectory) -> Reference | None:
 
 def _head(results: Results, judged: list[Judged]) -> str:
     record, plan = results.record, results.plan
-    measured = sum(each.status == "measured" for each in results.cells)
     verdict = "measured" if results.complete else "incomplete"
     lines = [f"# {escape(plan.title)}: {verdict}", ""]
     if plan.notice:
@@ -68,7 +67,7 @@ def _head(results: Results, judged: list[Judged]) -> str:
     sessions = f"{len(plan.sessions)} engine sessions" if len(plan.sessions) > 1 else "one session"
     lines += [
         (
-            f"**{measured} of {len(results.cells)} cells measured** in {sessions} on host "
+            f"**{results.measured} of {len(results.cells)} cells measured** in {sessions} on host "
             f"{code(record.host)} ({escape(record.host_summary)}), {_day(record.began)}, "
             f"with kit {record.kit_version}{evidence.commit(record.kit_commit)}."
         ),

@@ -95,9 +95,14 @@ class Results:
         ] or [f"{recipe}/{workload}: {NO_VALUE[metric]}"]
 
     @property
+    def measured(self) -> int:
+        """How many planned cells were measured."""
+        return sum(each.status == "measured" for each in self.cells)
+
+    @property
     def complete(self) -> bool:
         """Return whether every planned cell was measured."""
-        return all(each.status == "measured" for each in self.cells)
+        return self.measured == len(self.cells)
 
 
 def collect(directory: RunDirectory) -> Results:
@@ -106,12 +111,13 @@ def collect(directory: RunDirectory) -> Results:
     Raises:
         UsageError: it is not a run directory of this version.
     """
-    plan = directory.load_plan()
-    cells = tuple(_cell(directory, cell) for cell in plan.cells)
-    return Results(record=directory.load_record(), plan=plan, cells=cells)
+    record = directory.load_record()
+    plan = directory.plan_of(record)
+    cells = tuple(_cell(directory, plan.model.name, cell) for cell in plan.cells)
+    return Results(record=record, plan=plan, cells=cells)
 
 
-def _cell(directory: RunDirectory, cell: Cell) -> CellResult:
+def _cell(directory: RunDirectory, model: str, cell: Cell) -> CellResult:
     try:
         record = directory.load_cell(cell)
     except UsageError as error:
@@ -124,7 +130,7 @@ def _cell(directory: RunDirectory, cell: Cell) -> CellResult:
     folder = directory.cell(cell)
     name = BENCH if (folder / BENCH).exists() else BATCH
     try:
-        measurement, broken = _judge_file(directory, cell, folder / name)
+        measurement, broken = _judge_file(directory, model, cell, folder / name)
     except UsageError as error:
         return CellResult(cell=cell, status="invalid", reasons=(error.what,), record=record)
     log = directory.path / record.session / SERVER_LOG
@@ -143,7 +149,9 @@ def _cell(directory: RunDirectory, cell: Cell) -> CellResult:
     )
 
 
-def _judge_file(directory: RunDirectory, cell: Cell, path: Path) -> tuple[Measurement, list[str]]:
+def _judge_file(
+    directory: RunDirectory, model: str, cell: Cell, path: Path
+) -> tuple[Measurement, list[str]]:
     """Read a cell's result and return it with the rules that it breaks."""
     load, manifest = cell.load, directory.load_manifest(cell.load)
     if path.name == BATCH:
@@ -151,7 +159,7 @@ def _judge_file(directory: RunDirectory, cell: Cell, path: Path) -> tuple[Measur
         return measurement, list(batch_rules(measurement, load, manifest))
     bench = read_bench_file(path)
     expected = Expected(
-        model=directory.load_plan().model.name,
+        model=model,
         input_len=load.input_len,
         output_len=load.output_len,
         concurrency=load.concurrency,

@@ -49,6 +49,11 @@ class Manifest(Strict):
     samples: Annotated[tuple[Sample, ...], Field(strict=False)]
 
 
+def session_folder(recipe: str, number: int) -> str:
+    """Return the folder of an engine start below the run directory."""
+    return f"sessions/{recipe}/{number}"
+
+
 class SessionRecord(Strict):
     """``session.json``: one start of an engine. Times are UTC, durations in seconds."""
 
@@ -60,6 +65,14 @@ class SessionRecord(Strict):
     startup: dict[str, JsonValue]
     warmups: Listing
     tokenize_checked: int | None = None
+
+    @property
+    def folder(self) -> str:
+        """Folder of its files below the run directory."""
+        return session_folder(self.recipe, self.number)
+
+
+RunState = Literal["running", "interrupted", "stopped", "finished"]
 
 
 class RunRecord(Strict):
@@ -76,6 +89,6 @@ class RunRecord(Strict):
     kit_version: str
     kit_commit: str | None
     began: str
-    state: Literal["running", "interrupted", "stopped", "finished"]
+    state: RunState
     ended: str | None = None
     images: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)

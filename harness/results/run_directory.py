@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from harness.errors import UsageError
 from harness.files import make_folder, read_json, write_json, write_text
 from harness.host.facts import HostReading
-from harness.results.records import CellRecord, Manifest, RunRecord
+from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord, session_folder
 from harness.suite.plan import Cell, Load, Plan, plan_from_json
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -64,7 +64,7 @@ class RunDirectory:
     def new_session(self, recipe: str) -> tuple[int, Path]:
         """Return number and folder of the next engine start of ``recipe``."""
         number = 1
-        while (folder := self.path / "sessions" / recipe / str(number)).exists():
+        while (folder := self.path / session_folder(recipe, number)).exists():
             number += 1
         return number, make_folder(folder)
 
@@ -93,21 +93,41 @@ class RunDirectory:
         Raises:
             UsageError: as `load_record`.
         """
+        return self.plan_of(self.load_record())
+
+    def plan_of(self, record: RunRecord) -> Plan:
+        """Rebuild the plan from a record that was read already.
+
+        Raises:
+            UsageError: it is not a plan of this version.
+        """
         try:
-            return plan_from_json(self.load_record().plan)
+            return plan_from_json(record.plan)
         except ValidationError as error:
             raise _not_ours(self.record_file, error) from error
 
     def save(self, record: RunRecord) -> None:
         write_json(self.record_file, record.model_dump(mode="json"))
 
+    def save_cell(self, cell: Cell, record: CellRecord) -> None:
+        """Write cell.json: from now on the cell is finished."""
+        write_json(self._cell_file(cell), record.model_dump(mode="json"))
+
+    def save_session(self, record: SessionRecord) -> None:
+        """Write session.json, once the engine is up and warm."""
+        path = self.path / record.folder / "session.json"
+        write_json(path, record.model_dump(mode="json"))
+
+    def _cell_file(self, cell: Cell) -> Path:
+        return self.cell(cell) / "cell.json"
+
     def finished(self, cell: Cell) -> bool:
         """Return whether ``cell`` has its cell.json, which is written last."""
-        return (self.cell(cell) / "cell.json").exists()
+        return self._cell_file(cell).exists()
 
     def load_cell(self, cell: Cell) -> CellRecord | None:
         """Read the record of a finished cell; None where it is not finished."""
-        path = self.cell(cell) / "cell.json"
+        path = self._cell_file(cell)
         return read_record(path, CellRecord) if path.exists() else None
 
     def load_manifest(self, load: Load) -> Manifest | None:

@@ -11,7 +11,7 @@ from harness.clock import stamp
 from harness.engines.base import Batch, BatchWave, Event
 from harness.engines.vllm_offline import VllmOffline, driver_command
 from harness.errors import EngineError
-from harness.files import write_json, write_text
+from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BATCH
 from harness.runner.context import Context
@@ -92,7 +92,7 @@ class BatchSession:
                 },
                 warmups=tuple(f"{WARMUP}/{load.name}.json" for load in warmups),
             )
-            write_json(folder / "session.json", record.model_dump(mode="json"))
+            context.directory.save_session(record)
             for cell in cells:
                 self._measure(cell, record, events)
             for _ in events:  # to the driver's own end, so that its exit is seen
@@ -112,7 +112,7 @@ class BatchSession:
         engine = f"session {session.number} of {session.recipe}"
         record = CellRecord(
             cell=cell.id,
-            session=f"sessions/{session.recipe}/{session.number}",
+            session=session.folder,
             state="failed" if reason else "ran",
             reason=reason,
             began=began,
@@ -121,7 +121,7 @@ class BatchSession:
             engine_before=engine,
             engine_after="gone" if reason else engine,
         )
-        write_json(self.context.directory.cell(cell) / "cell.json", record.model_dump(mode="json"))
+        self.context.directory.save_cell(cell, record)
 
 
 def _await(events: Iterator[Event], name: str, wave: str | None = None) -> Event:

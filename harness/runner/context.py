@@ -30,12 +30,7 @@ class Context:
     @property
     def model(self) -> ClientModel:
         """The served model as clients name it."""
-        model = self.plan.model
-        return ClientModel(
-            name=model.name,
-            folder=str(self.directory.model(model.name)),
-            tokenizer_mode=model.tokenizer_mode,
-        )
+        return ClientModel.of(self.plan, self.directory.model(self.plan.model.name))
 
     def run_tool(self, command: Command, log: Path, what: str, timeout: float) -> None:
         """Run a command to its end.

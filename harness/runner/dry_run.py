@@ -15,6 +15,7 @@ from harness.engines.vllm_server import HOST, serve_command
 from harness.host.rdma import RdmaChoice
 from harness.measure.client import ClientModel
 from harness.process import shell_line
+from harness.results.records import session_folder
 from harness.results.run_directory import METRICS, RunDirectory
 from harness.runner.batch_session import batch_waves
 from harness.runner.prompts import prompts_command, prompts_job
@@ -55,11 +56,11 @@ class DryRun:
         job = self.directory.path / "prompts" / "job.json"
         root = str(self.directory.path)
         yield from _write(job, prompts_job(self.model, list(plan.loads), root))
-        yield self.lines.line(prompts_command(plan.prompts_image, str(job), str(code)))
+        yield self.lines.line(prompts_command(plan.prompts_image, job, code))
         numbers: dict[str, int] = {}
         for session in plan.sessions:
             number = numbers[session.recipe] = numbers.get(session.recipe, 0) + 1
-            folder = self.directory.path / "sessions" / session.recipe / str(number)
+            folder = self.directory.path / session_folder(session.recipe, number)
             yield ""
             served = session.engine == "vllm-server"
             yield from self._served(session, folder) if served else self._batch(session, folder)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pydantic import JsonValue
 
 from harness.errors import EngineError
 from harness.files import sha256_of, write_json
 from harness.measure.client import ClientModel, dataset_args
 from harness.runner.context import Context
-from harness.runtime.base import Command
+from harness.runtime.base import Command, inside_command
 from harness.suite.plan import Load
 
 
@@ -28,14 +30,9 @@ def prompts_job(model: ClientModel, loads: list[Load], root: str) -> dict[str, J
     }
 
 
-def prompts_command(image: str, job: str, code: str) -> Command:
+def prompts_command(image: str, job: Path, code: Path) -> Command:
     """Return the command that makes them, inside the engine's environment."""
-    return Command(
-        role="prompts",
-        image=image,
-        argv=("python3", "-m", "harness.inside.prompts", job),
-        env={"PYTHONPATH": code},
-    )
+    return inside_command("prompts", job, code, role="prompts", image=image)
 
 
 def make_prompts(context: Context) -> None:
@@ -49,7 +46,7 @@ def make_prompts(context: Context) -> None:
     if missing:
         job = directory.path / "prompts" / "job.json"
         write_json(job, prompts_job(context.model, missing, str(directory.path)))
-        command = prompts_command(plan.prompts_image, str(job), str(directory.code))
+        command = prompts_command(plan.prompts_image, job, directory.code)
         log = directory.path / "prompts" / "prompts.log"
         text = f"make {len(missing)} sets of prompts"
         with context.progress.step(text, expected_s=plan.estimates.prompts_s):

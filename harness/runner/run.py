@@ -17,7 +17,7 @@ from harness.model import tiny_llama
 from harness.process import Owner
 from harness.report.render import write_report
 from harness.results.collect import Results
-from harness.results.records import RunRecord
+from harness.results.records import RunRecord, RunState
 from harness.results.run_directory import RunDirectory, create, newest
 from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
@@ -43,7 +43,7 @@ class Site:
     images: Path
     lock: Path = field(default_factory=default_lock)
     reinstall: bool = False
-    make_runtime: Callable[..., Runtime] | None = None
+    make_runtime: Callable[..., Runtime] = LocalRuntime
     """Another runtime than the local one; tests put a made-up engine here."""
 
 
@@ -135,7 +135,7 @@ class Reproduction:
 
     def _carry_out(self, directory: RunDirectory) -> Results:
         owner = self._owner(directory)
-        runtime = (self.site.make_runtime or LocalRuntime)(
+        runtime = self.site.make_runtime(
             images=self.site.images,
             cache=self.site.cache,
             owner=owner,
@@ -210,15 +210,11 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
     return None
 
 
-def _close(context: Context, state: str) -> Results:
-    """Write the report of what there is, and the run's state last."""
+def _close(context: Context, state: RunState) -> Results:
+    """Write the run's state and the report of what there is."""
     directory = context.directory
-    record = directory.load_record()
-    directory.save(
-        RunRecord.model_validate(
-            {**record.model_dump(), "state": state, "ended": stamp(context.clock.now())}
-        )
-    )
+    ended = {"state": state, "ended": stamp(context.clock.now())}
+    directory.save(directory.load_record().model_copy(update=ended))
     return write_report(directory)
 
 

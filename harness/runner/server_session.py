@@ -20,8 +20,9 @@ from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
 from harness.runner.context import Context
-from harness.runtime.base import Command
+from harness.runtime.base import Command, inside_command
 from harness.suite.plan import Cell, Load, Session
+from harness.suite.recipe import Container
 
 METRICS_SECONDS = 10.0
 CLIENT_LOG = "client.log"
@@ -29,12 +30,13 @@ CLIENT_LOG = "client.log"
 
 def warmup_command(session: Session, job: Path, code: Path) -> Command:
     """Return the command that sends all warm-ups of a session, one after the other."""
-    return Command(
+    return inside_command(
+        "waves",
+        job,
+        code,
         role="client",
         image=session.image,
-        argv=("python3", "-m", "harness.inside.waves", str(job)),
-        env={"PYTHONPATH": str(code)},
-        container=session.container.for_client() if session.container else None,
+        container=_client_container(session),
     )
 
 
@@ -63,8 +65,13 @@ def cell_command(
 ) -> Command:
     """Return the client's command of one cell."""
     argv = bench_argv(model, load, base_url=base_url, result_dir=str(folder), result_name=BENCH)
-    granted = session.container.for_client() if session.container else None
-    return Command(role="client", image=session.image, argv=argv, container=granted)
+    return Command(
+        role="client", image=session.image, argv=argv, container=_client_container(session)
+    )
+
+
+def _client_container(session: Session) -> Container | None:
+    return session.container.for_client() if session.container else None
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,7 @@ class ServerSession:
             warmups=tuple(f"warmup/{load.name}.json" for load in warmups),
             tokenize_checked=checked,
         )
-        write_json(folder / "session.json", record.model_dump(mode="json"))
+        context.directory.save_session(record)
         return record
 
     def _send_warmups(self, folder: Path, shapes: int) -> None:
@@ -197,7 +204,7 @@ class ServerSession:
             reason, began, before = self._attempt(cell, command, folder, server)
         cell_record = CellRecord(
             cell=cell.id,
-            session=f"sessions/{record.recipe}/{record.number}",
+            session=record.folder,
             state="failed" if reason else "ran",
             reason=reason,
             began=began,
@@ -206,7 +213,7 @@ class ServerSession:
             engine_before=before,
             engine_after=server.identity() if server.alive() else "gone",
         )
-        write_json(folder / "cell.json", cell_record.model_dump(mode="json"))
+        context.directory.save_cell(cell, cell_record)
         if reason:
             context.progress.say(f"  {cell.id} was not measured: {reason}")
         if not server.alive():

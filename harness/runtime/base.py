@@ -25,6 +25,33 @@ class Command:
     """What the recipe grants its engine's container; clients and tools are granted nothing."""
 
 
+OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
+"""What every command gets in every runtime: nothing is fetched or reported while it measures."""
+
+
+def inside_command(
+    module: str,
+    job: Path,
+    code: Path,
+    *,
+    role: str,
+    image: str,
+    env: Mapping[str, str] | None = None,
+    container: Container | None = None,
+) -> Command:
+    """Return the command that runs a module of `harness.inside` on a job file.
+
+    ``code`` is the folder that holds the copied package.
+    """
+    return Command(
+        role=role,
+        image=image,
+        argv=("python3", "-m", f"harness.inside.{module}", str(job)),
+        env={**(env or {}), "PYTHONPATH": str(code)},
+        container=container,
+    )
+
+
 class Lines(Protocol):
     """Prints what a runtime does."""
 

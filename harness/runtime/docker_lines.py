@@ -10,10 +10,8 @@ from pathlib import Path
 
 from harness.host.rdma import RdmaChoice
 from harness.process import shell_line
-from harness.runtime.base import Command
+from harness.runtime.base import OFFLINE, Command
 from harness.runtime.images import image_of, load_images, run_reference
-
-OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 STOP_SECONDS = 120
 

@@ -13,13 +13,11 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.console import Progress
 from harness.process import Owner, Process, shell_line
-from harness.runtime.base import Command
+from harness.runtime.base import OFFLINE, Command
 from harness.runtime.environment import Environment, ensure
 
 PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
 """What engines see of the user's shell: a stray VLLM_* or OMP_* there would change the numbers."""
-
-OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
-from harness.files import sha256_of_tree
+from harness.files import sha256_of
 from harness.model import tiny_llama
+
+
+def sha256_of_tree(paths: Iterable[Path]) -> str:
+    """Return one SHA-256 over the names and bytes of ``paths``, whatever their order."""
+    digest = hashlib.sha256()
+    for path in sorted(paths, key=lambda each: each.name):
+        digest.update(f"{path.name}\0{sha256_of(path)}\n".encode())
+    return digest.hexdigest()
 
 
 def test_model_is_the_same_byte_for_byte(tmp_path: Path) -> None:

@@ -97,9 +97,7 @@ def command_lines() -> dict[str, list[list[str]]]:
         only = tuple(session.recipe for session in suite.file.sessions)
         pins = {recipe.image: "0" * 64 for recipe in suite.recipes.values()}
         plan = make_plan(suite, Choice(only=only), pins=pins, kit_version="0")
-        model = ClientModel(
-            name=plan.model.name, folder="/model", tokenizer_mode=plan.model.tokenizer_mode
-        )
+        model = ClientModel.of(plan, Path("/model"))
         for session in (each for each in plan.sessions if each.engine == "vllm-server"):
             lines["serve"].append(list(serve_command(session, model, 8000).argv[2:]))
             for cell in session.cells:
