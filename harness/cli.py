@@ -1,4 +1,4 @@
-"""``python -m harness``: plan, run, report, check, published, schema.
+"""``python -m harness``: plan, run, images, build, report, check, published, schema.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 all measured; 1 finished, but
 some cell has no number; 2 wrong use; 3 host not fit; 4 image or installation; 5 an engine did not
@@ -75,7 +75,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--dry-run", action="store_true", help="print every command, run none")
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
     run.add_argument("--reinstall", action="store_true", help="make the engine environment anew")
+    run.add_argument("--keep", action="store_true", help="leave ended containers, to look into")
     run.set_defaults(verb=verbs.run)
+
+    images = subparsers.add_parser("images", help="list every image: pin, present, verified")
+    _add_bases(images)
+    images.set_defaults(verb=verbs.images)
+
+    build = subparsers.add_parser("build", help="pull or build images, and run nothing")
+    build.add_argument("image", nargs="*", metavar="IMAGE", help="default: all")
+    build.add_argument("--anew", action="store_true", help="also where it is there already")
+    _add_bases(build)
+    build.set_defaults(verb=verbs.build)
 
     published = subparsers.add_parser("published", help="print the publication's own tables")
     published.add_argument("suite")
@@ -109,6 +120,34 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--repeats", type=_repeats, metavar="N", help="measure each cell N times")
     parser.add_argument("--reports", type=Path, default=None, help="where runs land")
+    parser.add_argument(
+        "--model", type=Path, metavar="FOLDER", help="the model, where you have it already"
+    )
+    parser.add_argument(
+        "--privileged",
+        action="store_true",
+        help="last resort where RDMA fails: privileged containers for DeepInfer; recorded",
+    )
+    _add_bases(parser)
+
+
+def _add_bases(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--base",
+        action="append",
+        type=_replacement,
+        default=[],
+        metavar="BASE=IMAGE",
+        help="build on a local image in place of a locked base; recorded",
+    )
+
+
+def _replacement(text: str) -> tuple[str, str]:
+    base, equals, image = text.partition("=")
+    if not (base and equals and image):
+        msg = f"{text!r} is not BASE=IMAGE"
+        raise argparse.ArgumentTypeError(msg)
+    return base, image
 
 
 def _positive(text: str) -> int:

@@ -12,12 +12,15 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from harness.errors import HostError, UsageError
 
+Record = TypeVar("Record", bound=BaseModel)
 Hook = Callable[[str, Path], None]
 
 _hook: Hook | None = None
@@ -145,6 +148,30 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - callers validate with a mode
             usually="the file is not from this kit, or was changed by hand or by another program",
             next_step="restore the file, or start a new run with: nox -s reproduce -- --fresh",
         ) from error
+
+
+def read_record(path: Path, model: type[Record]) -> Record:
+    """Read one of the kit's own files.
+
+    Raises:
+        UsageError: unreadable, or not of this version.
+    """
+    data: Mapping[str, JsonValue] = read_json(path)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise not_ours(path, error) from error
+
+
+def not_ours(path: Path, error: ValidationError) -> UsageError:
+    """Return the error for one of the kit's files that breaks its model."""
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return UsageError(
+        f"{path}: {where}: {first['msg']}",
+        usually="another version of the kit wrote it, or it was changed by hand",
+        next_step="use that version's clone, or start anew: nox -s reproduce -- --fresh",
+    )
 
 
 def _refuse_constant(name: str) -> float:

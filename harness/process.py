@@ -22,9 +22,10 @@ from typing import IO, Protocol
 
 import psutil
 
-from harness.clock import Clock, stamp
+from harness.clock import Clock
 from harness.errors import EngineError, ImageError
-from harness.files import append_line, make_folder, write_error
+from harness.files import append_line, make_folder
+from harness.stamped_log import StampedLog
 
 OWNER_VARIABLE = "B300_REPRO_OWNER"
 """Environment variable of every process that we start: ``<run id>/<spawn id>``."""
@@ -106,7 +107,7 @@ class Process:
         self._spawn_id = spawn_id
         self._clock = clock
         self._identity = Identity.of(popen.pid)
-        self._log_error: OSError | None = None
+        self._output = StampedLog(log, clock)
         assert popen.stdout is not None
         self._pump = threading.Thread(target=self._copy_output, args=(popen.stdout,), daemon=True)
         self._pump.start()
@@ -174,27 +175,12 @@ class Process:
         return _living(lambda group, owner: group == self._popen.pid or owner.endswith(mark))
 
     def _copy_output(self, stream: IO[bytes]) -> None:
-        """Copy lines to the log with their times; progress bars end theirs with a bare CR."""
-        rest = b""
-        with stream, self.log.open("ab") as log:
-            while chunk := os.read(stream.fileno(), 1 << 16):
-                *lines, rest = (rest + chunk).replace(b"\r", b"\n").split(b"\n")
-                self._log_lines(log, lines)
-            self._log_lines(log, [rest])
-
-    def _log_lines(self, log: IO[bytes], lines: Sequence[bytes]) -> None:
-        moment = stamp(self._clock.now()).encode()
-        try:
-            log.writelines(b"%s %s\n" % (moment, line) for line in lines if line.strip())
-            log.flush()
-        except OSError as error:
-            # Keep reading: a full pipe would stop the engine in the middle of a measurement.
-            self._log_error = error
+        with stream:
+            self._output.copy(iter(lambda: os.read(stream.fileno(), 1 << 16), b""))
 
     def _finish_log(self) -> None:
         self._pump.join(timeout=KILL_SECONDS)
-        if self._log_error is not None:
-            raise write_error(self.log, self._log_error) from self._log_error
+        self._output.raise_failed_write()
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from rich.console import Console
 
 from harness import __version__
 from harness.clock import SystemClock
-from harness.console import ConsoleProgress
+from harness.console import ConsoleProgress, Progress
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
 from harness.host.rdma import choose, read_rdma
 from harness.measure.client import ClientModel
+from harness.model.hub import HubStore
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report
@@ -26,16 +27,25 @@ from harness.results import validity
 from harness.results.bench import read_bench_file
 from harness.results.collect import Results
 from harness.results.run_directory import RunDirectory
-from harness.runner.describe import describe
+from harness.runner.describe import describe, describe_images, describe_record
 from harness.runner.dry_run import DryRun
 from harness.runner.reference import reference_of
-from harness.runner.run import Reproduction, Site
+from harness.runner.run import Reproduction, Site, model_folder
 from harness.runtime.base import Lines
+from harness.runtime.container import Containers
+from harness.runtime.docker_engine import connect
+from harness.runtime.docker_images import ImageStore
 from harness.runtime.docker_lines import DockerLines
-from harness.runtime.images import images_folder, load_images, pin_of
+from harness.runtime.images import Images, images_folder
 from harness.runtime.local import LocalRuntime
-from harness.suite.load import PUBLISHED, Suite, load_suite, recipes_folder, suite_names
-from harness.suite.model import HubModel
+from harness.suite.load import (
+    PUBLISHED,
+    Suite,
+    load_suite,
+    nearest,
+    recipes_folder,
+    suite_names,
+)
 from harness.suite.plan import Plan, plan_to_json
 from harness.suite.planner import Choice, make_plan
 from harness.suite.schema import json_schemas
@@ -53,7 +63,7 @@ def plan(options: argparse.Namespace, console: Console) -> int:
     if options.json:
         _print([json.dumps({"hash": planned.hash(), **plan_to_json(planned)}, indent=2)])
     else:
-        _print(describe(planned, load_images(images_folder())))
+        _print(describe(planned, _images(options)))
     return EXIT_MEASURED
 
 
@@ -76,8 +86,11 @@ def run(options: argparse.Namespace, console: Console) -> int:
     site = Site(
         reports=_reports(options),
         cache=default_cache(),
-        images=images_folder(),
+        images=_images(options),
+        model=options.model.resolve() if options.model else None,
         reinstall=options.reinstall,
+        keep=options.keep,
+        privileged=options.privileged,
     )
     reproduction = Reproduction(
         plan=planned,
@@ -91,6 +104,31 @@ def run(options: argparse.Namespace, console: Console) -> int:
     if outcome.already_finished:
         progress.say("This plan is measured on this host already; --fresh measures it again.")
     return _announce(outcome.directory, outcome.results)
+
+
+def images(options: argparse.Namespace, console: Console) -> int:
+    """List every image: its pin, where the pin comes from, and whether it is here, verified."""
+    store = _store(options, ConsoleProgress(console, SystemClock()))
+    _print(describe_images(store.images, store))
+    return EXIT_MEASURED
+
+
+def build(options: argparse.Namespace, console: Console) -> int:
+    """Pull or build images, and run nothing."""
+    progress = ConsoleProgress(console, SystemClock())
+    store = _store(options, progress)
+    for name in options.image:
+        store.images.image(name)
+    for name in options.image or store.images.file.images:
+        record = store.ensure(name, anew=options.anew)
+        _print(describe_record(record))
+    return EXIT_MEASURED
+
+
+def _store(options: argparse.Namespace, progress: Progress) -> ImageStore:
+    cache, clock = default_cache(), SystemClock()
+    owner = Owner(f"{cache}/builds", cache / "logs" / "processes.jsonl", clock)
+    return ImageStore(connect(), _images(options), cache, owner, clock, progress)
 
 
 def report(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
@@ -174,23 +212,36 @@ def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
 
 
 def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
-    images = {recipe.image for recipe in suite.recipes.values()}
+    names, images = {recipe.image for recipe in suite.recipes.values()}, _images(options)
     choice = Choice(
         runtime=options.runtime,
         load=options.load,
         repeats=options.repeats,
         only=tuple(options.only),
     )
-    pins = {image: pin_of(image, images_folder()) for image in images}
+    pins = {name: images.pin(name) for name in names}
     if (options.runtime or suite.file.runtime) == "local":
-        _check_local(suite, images)
+        _check_local(suite, names, images)
     return make_plan(suite, choice, pins=pins, kit_version=__version__)
 
 
-def _check_local(suite: Suite, images: set[str]) -> None:
+def _images(options: argparse.Namespace) -> Images:
+    """Return the lock of docker/, with the bases that the user replaces by local images."""
+    replaced = dict(options.base)
+    images = Images(images_folder(), replaced)
+    if unknown := sorted(set(replaced) - set(images.file.bases)):
+        known = images.file.bases
+        raise UsageError(
+            f"--base {unknown[0]}: there is no such base{nearest(unknown[0], known)}",
+            usually=f"the bases of docker/images.lock.yaml are: {', '.join(known)}",
+            next_step="python -m harness images",
+        )
+    return images
+
+
+def _check_local(suite: Suite, names: set[str], images: Images) -> None:
     """Refuse the local runtime for images that no lock can install."""
-    entries = load_images(images_folder()).images
-    if containers := sorted(image for image in images if not entries[image].locks):
+    if containers := sorted(name for name in names if not images.image(name).local):
         raise UsageError(
             f"suite {suite.name} cannot run locally: {', '.join(containers)} are container images",
             usually="--runtime local was given for a suite of containers",
@@ -200,19 +251,24 @@ def _check_local(suite: Suite, images: set[str]) -> None:
 
 def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -> int:
     clock, cache, rdma = SystemClock(), default_cache(), choose(read_rdma())
+    progress = ConsoleProgress(console, clock)
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
-    folder = directory.model(plan.model.name)
-    if isinstance(plan.model, HubModel):
-        folder = cache / "models" / plan.model.repository.replace("/", "--")
+    models = HubStore(cache=cache, clock=clock, progress=progress)
+    given = options.model.resolve() if options.model else None
+    folder = model_folder(plan, directory, models, given)
     if plan.runtime == "docker":
-        lines: Lines = DockerLines(images_folder(), cache, directory.path, folder, rdma)
+        lines: Lines = DockerLines(
+            Containers(
+                images=_images(options), cache=cache, rdma=rdma, privileged=options.privileged
+            )
+        )
     else:
         lines = LocalRuntime(
-            images=images_folder(),
+            images=_images(options),
             cache=cache,
             owner=Owner("dry-run", Path(os.devnull), clock),
             clock=clock,
-            progress=ConsoleProgress(console, clock),
+            progress=progress,
         )
     model = ClientModel.of(plan, folder)
     _print(DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=rdma).commands())

@@ -20,7 +20,7 @@ from harness.results.verdict import Reference
 from harness.runner.run import Outcome, Reproduction, Site
 from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
-from harness.runtime.images import LOCK, LOCK_FILE
+from harness.runtime.images import LOCK, LOCK_FILE, Images
 from harness.runtime.local import LocalRuntime
 from harness.suite.load import load_suite
 from harness.suite.plan import Plan
@@ -30,6 +30,7 @@ from harness.suite.planner import Choice, make_plan
 settings.register_profile("kit", deadline=None)
 settings.load_profile("kit")
 
+BASE = {"name": "made-up", "tag": "1", "evidence": "made up", "date": "2026-11-30"}
 RESOURCES = Path(__file__).parent / "resources"
 IMAGE = "vllm-cpu"
 
@@ -142,7 +143,7 @@ class Kit:
         return Site(
             reports=self.folder / "reports",
             cache=self.folder / "cache",
-            images=self.folder / "docker",
+            images=Images(self.folder / "docker"),
             lock=self.folder / "host.lock",
             make_runtime=self.make_runtime,
         )
@@ -156,11 +157,16 @@ class Kit:
         (recipes / "offline.yaml").write_text(pyyaml.safe_dump({**offline, "title": "In-process"}))
 
     def install_fake(self) -> None:
-        image = self.site.images / IMAGE
+        image = self.site.images.root / IMAGE
         image.mkdir(parents=True)
-        lock = {"schema_version": 1, "bases": {}, "images": {IMAGE: {"locks": [LOCK]}}}
-        (self.site.images / LOCK_FILE).write_text(pyyaml.safe_dump(lock))
+        lock = {
+            "schema_version": 1,
+            "bases": {"made-up": BASE},
+            "images": {IMAGE: {"base": "made-up", "locks": [LOCK], "local": True}},
+        }
+        (self.site.images.root / LOCK_FILE).write_text(pyyaml.safe_dump(lock))
         (image / LOCK).write_text("nothing==1\n")
+        (image / "shim").mkdir()
         environment = Environment(IMAGE, self.site.images, self.site.cache)
         environment.programs.mkdir(parents=True)
         source = (RESOURCES / "fake_engine.py").read_text()

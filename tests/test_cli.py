@@ -111,16 +111,22 @@ def test_wrong_number_is_exit_2(repeats: str, capsys: pytest.CaptureFixture[str]
     assert "--repeats" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["smoke", "deepseek-v41-flash-8xb300"])
+@pytest.mark.parametrize(
+    "arguments",
+    [["smoke"], ["smoke", "--runtime", "docker"], ["deepseek-v41-flash-8xb300"]],
+    ids=" ".join,
+)
 def test_a_dry_run_is_a_script_that_bash_can_read(
-    name: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["plan", name, "--dry-run"]) == 0
+    assert main(["plan", *arguments, "--dry-run"]) == 0
     script = capsys.readouterr().out
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
     # What a command takes for granted was made before it.
     made = {part for line in script.splitlines() if line.startswith("mkdir")
             for part in line.split()[2:]}  # fmt: skip
+    made |= {line.split()[2] for line in script.splitlines() if line.startswith("cat >")}
+    made |= {line.split()[-1] for line in script.splitlines() if "tiny_llama" in line}
     for line in script.splitlines():
         if line.startswith("docker run"):
             sources = [part.partition("source=")[2].split(",")[0] for part in line.split()

@@ -15,7 +15,9 @@ from harness.runtime.base import Command, inside_command
 from harness.suite.plan import Session
 
 
-def launcher_command(session: Session, job: Path, code: Path) -> Command:
+def launcher_command(
+    session: Session, job: Path, code: Path, *, model_folder: str, run_folder: Path
+) -> Command:
     """Return the command that starts all ranks inside one container."""
     return inside_command(
         "launcher",
@@ -25,6 +27,8 @@ def launcher_command(session: Session, job: Path, code: Path) -> Command:
         image=session.image,
         env=session.env,
         container=session.container,
+        reads=(Path(model_folder), run_folder / "prompts"),
+        writes=(job.parent, *(run_folder / cell.folder for cell in session.cells)),
     )
 
 

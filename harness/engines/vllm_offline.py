@@ -21,7 +21,9 @@ from harness.suite.plan import Session
 POLL_SECONDS = 0.2
 
 
-def driver_command(session: Session, job: Path, code: Path) -> Command:
+def driver_command(
+    session: Session, job: Path, code: Path, *, model_folder: str, run_folder: Path
+) -> Command:
     """Return the driver's command; ``code`` is the folder that holds the copied package."""
     return inside_command(
         "driver",
@@ -31,6 +33,8 @@ def driver_command(session: Session, job: Path, code: Path) -> Command:
         image=session.image,
         env=session.env,
         container=session.container,
+        reads=(Path(model_folder), run_folder / "prompts"),
+        writes=(job.parent, *(run_folder / cell.folder for cell in session.cells)),
     )
 
 
@@ -68,7 +72,13 @@ class VllmOffline:
     def run(self, waves: list[BatchWave], tick: Tick) -> Generator[Event, None, None]:
         job, events = self.folder / "job.json", self.folder / "events.jsonl"
         write_json(job, driver_job(self.session, self.model_folder, self.run_folder, waves, events))
-        command = driver_command(self.session, job, self.code)
+        command = driver_command(
+            self.session,
+            job,
+            self.code,
+            model_folder=self.model_folder,
+            run_folder=self.run_folder,
+        )
         running = self.runtime.start(command, log=self.log, owner=self.owner)
         try:
             yield from self._follow(running, events, tick)

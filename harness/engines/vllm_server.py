@@ -37,6 +37,7 @@ def serve_command(session: Session, model: ClientModel, port: int) -> Command:
         ),
         env=session.env,
         container=session.container,
+        reads=(Path(model.folder),),
     )
 
 

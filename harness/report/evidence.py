@@ -7,11 +7,12 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from harness.clock import duration
+from harness.files import read_record
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
-from harness.results.run_directory import RunDirectory, read_record
+from harness.results.run_directory import RunDirectory
 from harness.suite.plan import WARMUP
 
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from harness.files import write_text
+from harness.files import read_record, write_text
 from harness.report import compared, evidence
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill
 from harness.results.collect import Results, collect
-from harness.results.run_directory import RunDirectory, read_record
+from harness.results.run_directory import RunDirectory
 from harness.results.verdict import Judged, Reference, judge
 
 

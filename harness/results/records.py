@@ -92,3 +92,9 @@ class RunRecord(Strict):
     state: RunState
     ended: str | None = None
     images: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
+    model: dict[str, JsonValue] | None = None
+    """Revision and files of a model that was downloaded."""
+    privileged: bool = False
+    """Whether engines that need RDMA ran in privileged containers."""
+    rdma: Listing = ()
+    """One line for each RDMA device of the host, where an engine needs some."""

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
-from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic import JsonValue, ValidationError
 
 from harness.errors import UsageError
-from harness.files import make_folder, read_json, write_json, write_text
+from harness.files import make_folder, not_ours, read_record, write_json, write_text
 from harness.host.facts import HostReading
 from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord, session_folder
 from harness.suite.plan import Cell, Load, Plan, plan_from_json
-
-Record = TypeVar("Record", bound=BaseModel)
 
 BENCH = "bench.json"
 """What the client of a server writes for one cell."""
@@ -104,7 +100,7 @@ class RunDirectory:
         try:
             return plan_from_json(record.plan)
         except ValidationError as error:
-            raise _not_ours(self.record_file, error) from error
+            raise not_ours(self.record_file, error) from error
 
     def save(self, record: RunRecord) -> None:
         write_json(self.record_file, record.model_dump(mode="json"))
@@ -185,26 +181,3 @@ def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:
         if record.plan_hash == plan_hash and record.host == host_id:
             found.append((record.began, directory))
     return max(found, key=lambda each: each[0])[1] if found else None
-
-
-def read_record(path: Path, model: type[Record]) -> Record:
-    """Read one of the kit's own files.
-
-    Raises:
-        UsageError: unreadable, or not of this version.
-    """
-    data: Mapping[str, JsonValue] = read_json(path)
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise _not_ours(path, error) from error
-
-
-def _not_ours(path: Path, error: ValidationError) -> UsageError:
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return UsageError(
-        f"{path}: {where}: {first['msg']}",
-        usually="another version of the kit wrote it, or it was changed by hand",
-        next_step="use that version's clone, or start anew: nox -s reproduce -- --fresh",
-    )

@@ -60,7 +60,13 @@ class BatchSession:
             limits=context.plan.limits,
         )
         line = context.runtime.line(
-            driver_command(session, folder / "job.json", context.directory.code)
+            driver_command(
+                session,
+                folder / "job.json",
+                context.directory.code,
+                model_folder=context.model.folder,
+                run_folder=context.directory.path,
+            )
         )
         write_text(folder / "command.txt", line + "\n")
         warmups = context.plan.warmups_for(session, cells)

@@ -26,11 +26,12 @@ class Context:
     owner: Owner
     clock: Clock
     progress: Progress
+    model_folder: Path
 
     @property
     def model(self) -> ClientModel:
         """The served model as clients name it."""
-        return ClientModel.of(self.plan, self.directory.model(self.plan.model.name))
+        return ClientModel.of(self.plan, self.model_folder)
 
     def run_tool(self, command: Command, log: Path, what: str, timeout: float) -> None:
         """Run a command to its end.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.clock import duration
-from harness.runtime.images import ImagesFile
+from harness.runtime.docker_images import ImageRecord, ImageStore
+from harness.runtime.images import Images
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session
 
 
-def describe(plan: Plan, images: ImagesFile) -> Iterator[str]:
+def describe(plan: Plan, images: Images) -> Iterator[str]:
     """Yield the plan's lines."""
     yield f"{plan.title} (suite {plan.suite}, runtime {plan.runtime})"
     if plan.notice:
@@ -57,10 +58,10 @@ def _needs(plan: Plan) -> Iterator[str]:
         yield f"  needs {text}: {getattr(needs.why, name)}"
 
 
-def _images(plan: Plan, images: ImagesFile) -> Iterator[str]:
+def _images(plan: Plan, images: Images) -> Iterator[str]:
     for name, pin in plan.pins.items():
-        image = images.images[name]
-        parts = [images.bases[image.base].reference] if image.base else []
+        image = images.image(name)
+        parts = [images.base_reference(name)]
         parts += [f"{source.name} {source.version}" for source in image.sources]
         parts += [f"{lock} by hash" for lock in image.locks]
         yield f"  image {name}: {', '.join(parts)} (pin {pin[:12]})"
@@ -90,3 +91,44 @@ def _session(plan: Plan, number: int, session: Session) -> Iterator[str]:
             f"   {cell.id}: {load.prompts:,} x {lengths}, {load.concurrency:,} at once, "
             f"seed {load.seed}, about {duration(cell.expected_s)}"
         )
+
+
+def describe_images(images: Images, store: ImageStore) -> Iterator[str]:
+    """Yield each image with its pin, where that comes from, and whether it is here, verified."""
+    for name, image in images.file.images.items():
+        base = images.base(name)
+        yield f"{name}: {'built on' if images.is_built(name) else 'pulled,'} {base.name}:{base.tag}"
+        if image.base in images.replaced:
+            yield f"  base: replaced by the local image {images.replaced[image.base]}"
+        elif base.digest:
+            yield f"  base: {base.digest}, from {base.evidence} ({base.date})"
+        else:
+            yield f"  base: no digest is known ({base.evidence}); locked at its first pull"
+        for source in image.sources:
+            yield f"  source: {source.name} {source.version}, sha256 {source.sha256}"
+        for lock in image.locks:
+            yield f"  packages: docker/{images.folder(name).name}/{lock}, each by hash"
+        yield f"  {_presence(name, store)}"
+
+
+def _presence(name: str, store: ImageStore) -> str:
+    record = store.record(name)
+    if record is None:
+        return "not here: python -m harness build " + name
+    found = store.present(record.reference)
+    if found is None:
+        return f"{record.reference}: not here any more"
+    if found != record.id:
+        return f"{record.reference}: {found}, which is NOT the verified {record.id}"
+    return f"{record.reference}: here, verified, {record.id} ({record.base.how})"
+
+
+def describe_record(record: ImageRecord) -> Iterator[str]:
+    """Yield what an image came to: its id, size, base, and how long each step took."""
+    yield f"{record.image}: {record.reference}, {record.id}, {record.size_bytes / 1e9:.2f} GB"
+    yield f"  base: {record.base.reference} ({record.base.how})"
+    for step in record.steps:
+        took = "cached" if step.cached else duration(step.seconds)
+        yield f"  {took:>12}  {step.text}"
+    if record.steps:
+        yield f"  {duration(record.seconds):>12}  in all"

@@ -56,7 +56,7 @@ class DryRun:
         job = self.directory.path / "prompts" / "job.json"
         root = str(self.directory.path)
         yield from _write(job, prompts_job(self.model, list(plan.loads), root))
-        yield self.lines.line(prompts_command(plan.prompts_image, job, code))
+        yield self.lines.line(prompts_command(plan.prompts_image, self.model, job, code))
         numbers: dict[str, int] = {}
         for session in plan.sessions:
             number = numbers[session.recipe] = numbers.get(session.recipe, 0) + 1
@@ -94,7 +94,7 @@ class DryRun:
         job = folder / "warmup.json"
         yield from _write(job, warmup_job(session.warmups, self.model, url, folder / "warmup"))
         yield shell_line(("mkdir", "-p", str(folder / "warmup")))
-        yield self.lines.line(warmup_command(session, job, self.directory.code))
+        yield self.lines.line(warmup_command(session, self.model, job, self.directory.code))
         for cell in session.cells:
             yield f"# {cell.id}"
             cell_folder = self.directory.cell(cell)
@@ -126,7 +126,13 @@ class DryRun:
             else (driver_job, driver_command)
         )
         yield from _write(job, make(session, self.model.folder, self.directory.path, waves, events))
-        command = start(session, job, self.directory.code)
+        command = start(
+            session,
+            job,
+            self.directory.code,
+            model_folder=self.model.folder,
+            run_folder=self.directory.path,
+        )
         yield from self.lines.folders(command)
         lacking = "# not in this version: " if session.engine == "deepinfer" else ""
         yield lacking + self.lines.line(command)

@@ -30,9 +30,17 @@ def prompts_job(model: ClientModel, loads: list[Load], root: str) -> dict[str, J
     }
 
 
-def prompts_command(image: str, job: Path, code: Path) -> Command:
+def prompts_command(image: str, model: ClientModel, job: Path, code: Path) -> Command:
     """Return the command that makes them, inside the engine's environment."""
-    return inside_command("prompts", job, code, role="prompts", image=image)
+    return inside_command(
+        "prompts",
+        job,
+        code,
+        role="prompts",
+        image=image,
+        reads=(Path(model.folder),),
+        writes=(job.parent,),
+    )
 
 
 def make_prompts(context: Context) -> None:
@@ -46,7 +54,7 @@ def make_prompts(context: Context) -> None:
     if missing:
         job = directory.path / "prompts" / "job.json"
         write_json(job, prompts_job(context.model, missing, str(directory.path)))
-        command = prompts_command(plan.prompts_image, job, directory.code)
+        command = prompts_command(plan.prompts_image, context.model, job, directory.code)
         log = directory.path / "prompts" / "prompts.log"
         text = f"make {len(missing)} sets of prompts"
         with context.progress.step(text, expected_s=plan.estimates.prompts_s):

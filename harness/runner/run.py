@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
@@ -13,7 +14,9 @@ from harness.errors import EngineError, KitError, UsageError
 from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
+from harness.host.rdma import RdmaChoice, choose, read_rdma
 from harness.model import tiny_llama
+from harness.model.hub import HubStore
 from harness.process import Owner
 from harness.report.render import write_report
 from harness.results.collect import Results
@@ -23,9 +26,19 @@ from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
 from harness.runner.host_lock import HostLock, default_lock, hold_host
+from harness.runner.preflight import (
+    checks,
+    read_room,
+    refuse_without_rdma,
+    remarks,
+    require,
+)
 from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
 from harness.runtime.base import Runtime
+from harness.runtime.docker import DockerRuntime
+from harness.runtime.docker_engine import connect, read_facts
+from harness.runtime.images import Images
 from harness.runtime.local import LocalRuntime
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session, plan_to_json
@@ -40,11 +53,41 @@ class Site:
 
     reports: Path
     cache: Path
-    images: Path
+    images: Images
     lock: Path = field(default_factory=default_lock)
+    model: Path | None = None
+    """The user's own folder of the suite's model; else it is downloaded into the cache."""
+    rdma: RdmaChoice = field(default_factory=lambda: choose(read_rdma()))
     reinstall: bool = False
+    keep: bool = False
+    privileged: bool = False
     make_runtime: Callable[..., Runtime] = LocalRuntime
     """Another runtime than the local one; tests put a made-up engine here."""
+
+    def runtime(
+        self, name: Literal["local", "docker"], *, owner: Owner, clock: Clock, progress: Progress
+    ) -> Runtime:
+        """Return the runtime of a plan."""
+        if name == "local":
+            return self.make_runtime(
+                images=self.images,
+                cache=self.cache,
+                owner=owner,
+                clock=clock,
+                progress=progress,
+                reinstall=self.reinstall,
+            )
+        return DockerRuntime(
+            images=self.images,
+            cache=self.cache,
+            owner=owner,
+            clock=clock,
+            progress=progress,
+            rdma=self.rdma,
+            reinstall=self.reinstall,
+            keep=self.keep,
+            privileged=self.privileged,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +120,8 @@ class Reproduction:
         if found and found.load_record().state == "finished":
             return Outcome(directory=found, results=write_report(found), already_finished=True)
         _check_runnable(self.plan)
-        check_cpu(self.host.facts)
+        if any(self.site.images.image(image).local for image in self.plan.pins):
+            check_cpu(self.host.facts)
         check_space(self.site.reports, RUN_BYTES, "a run directory")
         with hold_host(self.site.lock) as lock:
             self._end_leftovers(lock)
@@ -96,9 +140,21 @@ class Reproduction:
         """End what the last run on this host left behind, if it was killed."""
         if lock.killed is None:
             return
-        directory = RunDirectory(Path(lock.killed.run))
-        if ended := self._owner(directory).end_leftovers():
-            self.progress.say(f"Ended what a killed run left behind: {len(ended)} processes.")
+        self._end(RunDirectory(Path(lock.killed.run)))
+
+    def _end(self, directory: RunDirectory) -> None:
+        """End the processes, and the containers, that a run left behind."""
+        owner = self._owner(directory)
+        ended = len(owner.end_leftovers())
+        if self.plan.runtime == "docker":
+            ended += self._runtime(owner).end_leftovers(owner)
+        if ended:
+            self.progress.say(f"Ended what a killed run left behind: {ended} in all.")
+
+    def _runtime(self, owner: Owner) -> Runtime:
+        return self.site.runtime(
+            self.plan.runtime, owner=owner, clock=self.clock, progress=self.progress
+        )
 
     def _owner(self, directory: RunDirectory) -> Owner:
         # By its path: in another clone, a run of the same second has the same name.
@@ -111,7 +167,7 @@ class Reproduction:
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
-            self._owner(directory).end_leftovers()
+            self._end(directory)
         else:
             record = self._new_record(directory)
         if self.reference is not None:
@@ -131,28 +187,24 @@ class Reproduction:
             kit_commit=kit_commit(),
             began=stamp(self.clock.now()),
             state="running",
+            privileged=self.site.privileged,
+            rdma=tuple(self.site.rdma.reasons()) if _needs_rdma(self.plan) else (),
         )
 
     def _carry_out(self, directory: RunDirectory) -> Results:
         owner = self._owner(directory)
-        runtime = self.site.make_runtime(
-            images=self.site.images,
-            cache=self.site.cache,
-            owner=owner,
-            clock=self.clock,
-            progress=self.progress,
-            reinstall=self.site.reinstall,
-        )
+        models = HubStore(cache=self.site.cache, clock=self.clock, progress=self.progress)
         context = Context(
             plan=self.plan,
             directory=directory,
-            runtime=runtime,
+            runtime=self._runtime(owner),
             owner=owner,
             clock=self.clock,
             progress=self.progress,
+            model_folder=model_folder(self.plan, directory, models, self.site.model),
         )
         try:
-            _measure(context, self.host)
+            _measure(context, self.host, self.site, models)
         except BaseException as error:
             _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
             raise
@@ -161,32 +213,83 @@ class Reproduction:
 
 def _check_runnable(plan: Plan) -> None:
     """Refuse what this version can plan and print, but not carry out."""
-    engines = {session.engine for session in plan.sessions}
-    if plan.runtime != "local" or "deepinfer" in engines or isinstance(plan.model, HubModel):
+    if any(session.engine == "deepinfer" for session in plan.sessions):
         raise UsageError(
-            f"suite {plan.suite} cannot be run by this version: it plans and prints runs in "
-            "containers, downloads of models and DeepInfer, and carries out none of them yet",
-            usually="a suite of containers, or --runtime docker, was chosen",
-            next_step=f"python -m harness plan {plan.suite} --dry-run, "
-            "or run what this version can: nox -s reproduce -- --suite smoke --runtime local",
+            f"suite {plan.suite} cannot be run whole by this version: it plans and prints "
+            "DeepInfer, and does not drive it yet",
+            usually="no recipe was named, so that the plan holds DeepInfer's too",
+            next_step=f"python -m harness run {plan.suite} --only vllm",
         )
 
 
-def _measure(context: Context, host: HostReading) -> None:
+def model_folder(plan: Plan, directory: RunDirectory, models: HubStore, given: Path | None) -> Path:
+    """Return where the plan's model is, or will be."""
+    if isinstance(plan.model, HubModel):
+        return given or models.folder(plan.model)
+    return directory.model(plan.model.name)
+
+
+def _needs_rdma(plan: Plan) -> bool:
+    return any(session.container and session.container.rdma for session in plan.sessions)
+
+
+def _measure(context: Context, host: HostReading, site: Site, models: HubStore) -> None:
     plan, directory = context.plan, context.directory
     directory.save_host(host)
+    failures = _preflight(context, host, site) if plan.runtime == "docker" else []
     for image in plan.pins:
         evidence = context.runtime.prepare(image)
         record = directory.load_record()
         images = {**record.images, image: dict(evidence)}
         directory.save(record.model_copy(update={"images": images}))
+    _prepare_model(context, site, models)
     context.progress.expect(plan.expected_s)
-    tiny_llama.generate(directory.model(plan.model.name))
     directory.copy_inside()
     make_prompts(context)
-    failures = [error for session in plan.sessions if (error := _run_session(context, session))]
+    refused = {failure.what for failure in failures}
+    for session in plan.sessions:
+        unfit = refuse_without_rdma(session, site.rdma) if plan.runtime == "docker" else None
+        failure = unfit or _run_session(context, session)
+        if failure is not None and failure.what not in refused:
+            failures.append(failure)
     if failures:
         raise failures[0]
+
+
+def _preflight(context: Context, host: HostReading, site: Site) -> list[KitError]:
+    """Check the host; return why some sessions cannot run on it, unless none can.
+
+    Raises:
+        HostError: the host is not fit for the plan, or no session can run.
+    """
+    plan = context.plan
+    engine = read_facts(connect())
+    context.progress.say(f"Docker {engine.version}, {engine.storage} below {engine.data_root}.")
+    room = read_room(site.cache, context.model_folder)
+    require(list(checks(plan, host.facts, engine, room)), context.progress)
+    for remark in remarks(plan, host.facts):
+        context.progress.say(f"  remark: {remark}")
+    if _needs_rdma(plan):
+        for reason in site.rdma.reasons():
+            context.progress.say(f"  RDMA {reason}")
+    unfit = [refuse_without_rdma(session, site.rdma) for session in plan.sessions]
+    found: list[KitError] = [error for error in unfit if error is not None]
+    if found and len(found) == len(plan.sessions):
+        raise found[0]
+    for error in found[:1]:
+        context.progress.say(error.render())
+    return found
+
+
+def _prepare_model(context: Context, site: Site, models: HubStore) -> None:
+    """Generate the model, or download and verify it."""
+    model = context.plan.model
+    if not isinstance(model, HubModel):
+        tiny_llama.generate(context.model_folder)
+        return
+    _, evidence = models.ensure(model, site.model)
+    record = context.directory.load_record()
+    context.directory.save(record.model_copy(update={"model": evidence}))
 
 
 def _run_session(context: Context, session: Session) -> EngineError | None:

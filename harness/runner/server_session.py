@@ -28,7 +28,7 @@ METRICS_SECONDS = 10.0
 CLIENT_LOG = "client.log"
 
 
-def warmup_command(session: Session, job: Path, code: Path) -> Command:
+def warmup_command(session: Session, model: ClientModel, job: Path, code: Path) -> Command:
     """Return the command that sends all warm-ups of a session, one after the other."""
     return inside_command(
         "waves",
@@ -37,6 +37,8 @@ def warmup_command(session: Session, job: Path, code: Path) -> Command:
         role="client",
         image=session.image,
         container=_client_container(session),
+        reads=(Path(model.folder),),
+        writes=(job.parent / "warmup",),
     )
 
 
@@ -66,7 +68,12 @@ def cell_command(
     """Return the client's command of one cell."""
     argv = bench_argv(model, load, base_url=base_url, result_dir=str(folder), result_name=BENCH)
     return Command(
-        role="client", image=session.image, argv=argv, container=_client_container(session)
+        role="client",
+        image=session.image,
+        argv=argv,
+        container=_client_container(session),
+        reads=(Path(model.folder),),
+        writes=(folder,),
     )
 
 
@@ -151,7 +158,9 @@ class ServerSession:
             expected_s=session.warmup_s,
         ):
             context.run_tool(
-                warmup_command(session, folder / "warmup.json", context.directory.code),
+                warmup_command(
+                    session, context.model, folder / "warmup.json", context.directory.code
+                ),
                 folder / "warmup.log",
                 "warm the server up",
                 context.plan.limits.wave_s * shapes,

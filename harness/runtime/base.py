@@ -23,6 +23,17 @@ class Command:
     env: Mapping[str, str] = field(default_factory=dict)
     container: Container | None = None
     """What the recipe grants its engine's container; clients and tools are granted nothing."""
+    reads: tuple[Path, ...] = ()
+    writes: tuple[Path, ...] = ()
+    """Folders and files of the host that it needs, at the same path wherever it runs."""
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether it is the program under test, not a client or a tool."""
+        return self.role in ENGINE_ROLES
+
+
+ENGINE_ROLES = ("server", "driver")
 
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1"}
@@ -38,10 +49,12 @@ def inside_command(
     image: str,
     env: Mapping[str, str] | None = None,
     container: Container | None = None,
+    reads: tuple[Path, ...] = (),
+    writes: tuple[Path, ...] = (),
 ) -> Command:
     """Return the command that runs a module of `harness.inside` on a job file.
 
-    ``code`` is the folder that holds the copied package.
+    ``code`` is the folder that holds the copied package; it and the job are read in any case.
     """
     return Command(
         role=role,
@@ -49,6 +62,8 @@ def inside_command(
         argv=("python3", "-m", f"harness.inside.{module}", str(job)),
         env={**(env or {}), "PYTHONPATH": str(code)},
         container=container,
+        reads=(code, job, *reads),
+        writes=writes,
     )
 
 
@@ -90,5 +105,13 @@ class Runtime(Lines, Protocol):
         ...
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Running:
-        """Start ``command`` with its output in ``log``."""
+        """Start ``command`` with its output in ``log``.
+
+        Raises:
+            ImageError: its image is not what was prepared, or lacks the program.
+        """
+        ...
+
+    def end_leftovers(self, owner: Owner) -> int:
+        """End what an earlier, killed harness of this run left behind; return how many."""
         ...

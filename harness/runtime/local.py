@@ -15,6 +15,7 @@ from harness.console import Progress
 from harness.process import Owner, Process, shell_line
 from harness.runtime.base import OFFLINE, Command
 from harness.runtime.environment import Environment, ensure
+from harness.runtime.images import Images
 
 PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
 """What engines see of the user's shell: a stray VLLM_* or OMP_* there would change the numbers."""
@@ -24,7 +25,7 @@ PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
 class LocalRuntime:
     """Runs commands in virtual environments below ``cache``."""
 
-    images: Path
+    images: Images
     cache: Path
     owner: Owner
     clock: Clock
@@ -56,6 +57,9 @@ class LocalRuntime:
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Process:
         return owner.spawn(self._argv(command), env=self._env(command), log=log)
+
+    def end_leftovers(self, owner: Owner) -> int:
+        return len(owner.end_leftovers())
 
     def _environment(self, image: str) -> Environment:
         return Environment(image, self.images, self.cache)

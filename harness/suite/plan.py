@@ -17,6 +17,7 @@ from pydantic import JsonValue, TypeAdapter
 from harness.suite.model import (
     Estimates,
     GeneratedModel,
+    Hardware,
     HubModel,
     Limits,
     Needs,
@@ -112,6 +113,7 @@ class Plan:
     prompts_image: str
     """Image whose vLLM makes the prompts, whichever engines a filter leaves."""
     model: GeneratedModel | HubModel
+    hardware: Hardware | None
     needs: Needs | None
     warmup: Warmup
     workloads: Mapping[str, Workload]

@@ -68,6 +68,7 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
         pins={image: pins[image] for image in sorted(images)},
         prompts_image=prompts_image,
         model=file.model,
+        hardware=file.hardware,
         needs=file.needs,
         warmup=file.warmup,
         workloads=file.workloads,

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from harness.suite.model import Identifier, Reason, Strict
+from harness.suite.model import Count, Identifier, Reason, Strict
 
 Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
 
@@ -25,8 +25,11 @@ class Sizing(Strict):
 class Container(Strict):
     """What a recipe's containers are given; nothing that is not named here."""
 
-    gpus: Literal["all"] | None = None
+    gpus: Literal["all", "nvidia.com/gpu=all"] | None = None
+    """By NVIDIA's container toolkit, or by a CDI name."""
     ipc: Literal["host"] | None = None
+    shm_gib: Count | None = None
+    """Size of a /dev/shm of its own, in GiB, where ``ipc`` does not give it the host's."""
     network: Literal["host"] | None = None
     user: Literal["root"] | None = None
     ulimits: dict[str, int] = Field(default_factory=dict)

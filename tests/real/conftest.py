@@ -9,7 +9,7 @@ import pytest
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress
 from harness.process import Owner
-from harness.runtime.images import images_folder
+from harness.runtime.images import Images, images_folder
 from harness.runtime.local import LocalRuntime
 from harness.verbs import default_cache
 
@@ -21,7 +21,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> LocalRuntime:
 
     clock = SystemClock()
     made = LocalRuntime(
-        images=images_folder(),
+        images=Images(images_folder()),
         cache=default_cache(),
         owner=Owner("test-real", tmp_path_factory.mktemp("real") / "processes.jsonl", clock),
         clock=clock,

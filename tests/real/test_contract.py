@@ -12,7 +12,7 @@ from harness import inside
 from harness.engines.vllm_server import serve_command
 from harness.measure.client import ClientModel, bench_argv
 from harness.runtime.environment import Environment
-from harness.runtime.images import images_folder
+from harness.runtime.images import Images, images_folder
 from harness.runtime.local import OFFLINE, LocalRuntime
 from harness.suite.load import load_suite, recipes_folder, suite_names
 from harness.suite.planner import Choice, make_plan
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 def python(runtime: LocalRuntime, *arguments: str, stdin: str = "") -> str:
     """Run the environment's python and return its last line."""
-    programs = Environment("vllm-cpu", images_folder(), runtime.cache).programs
+    programs = Environment("vllm-cpu", Images(images_folder()), runtime.cache).programs
     root = Path(inside.__file__).parents[2]
     done = subprocess.run(
         [str(programs / "python"), *arguments],
@@ -39,7 +39,7 @@ def python(runtime: LocalRuntime, *arguments: str, stdin: str = "") -> str:
 
 
 def test_vllm_command_knows_its_version(runtime: LocalRuntime) -> None:
-    programs = Environment("vllm-cpu", images_folder(), runtime.cache).programs
+    programs = Environment("vllm-cpu", Images(images_folder()), runtime.cache).programs
     done = subprocess.run(
         [str(programs / "vllm"), "--version"],
         env={"PATH": str(programs), "HOME": str(Path.home()), **OFFLINE},

@@ -120,6 +120,6 @@ def test_too_little_space_is_said_before_anything_is_downloaded(
 
 def test_another_lock_is_another_environment(made: Environment, kit: Kit) -> None:
     before = made.folder
-    lock = Path(kit.site.images / IMAGE / "requirements.lock")
+    lock = Path(kit.site.images.root / IMAGE / "requirements.lock")
     lock.write_text(lock.read_text() + "more==1\n")
     assert made.folder != before

@@ -33,9 +33,11 @@ def test_split_keeps_every_variant_and_drops_what_is_switched_off() -> None:
     assert "ff" not in common + accelerator
 
 
-@pytest.mark.parametrize("name", [LOCK, ACCELERATOR_LOCK])
+@pytest.mark.parametrize(
+    "name", [f"vllm-cpu/{LOCK}", f"vllm-cpu/{ACCELERATOR_LOCK}", f"deepinfer/{LOCK}"]
+)
 def test_every_entry_is_pinned_and_hashed(name: str) -> None:
-    found = entries((FOLDER / name).read_text())
+    found = entries((images_folder() / name).read_text())
     assert len(found) > 10
     for package, entry in found:
         assert re.match(rf"{re.escape(package)}(\[[^]]*\])?==\S+", entry), entry
@@ -51,6 +53,8 @@ def test_committed_locks_are_split() -> None:
     assert not {name for name in common if name.startswith(("nvidia-", "cuda-"))}
 
 
-def test_no_registry_is_named() -> None:
-    text = "".join(path.read_text() for path in FOLDER.iterdir())
-    assert "://" not in text
+@pytest.mark.parametrize("folder", ["vllm-cpu", "deepinfer"])
+def test_no_registry_is_named(folder: str) -> None:
+    files = [path for path in (images_folder() / folder).rglob("*") if path.is_file()]
+    assert files
+    assert "://" not in "".join(path.read_text() for path in files)

@@ -1,0 +1,267 @@
+"""The published model on this host: downloaded into a plain folder, locked, and verified.
+
+A plain folder, not the hub's cache: the cache's snapshots are symlinks, which dangle once mounted
+into a container. HF_TOKEN is used here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import filelock
+from pydantic import JsonValue
+
+from harness.clock import Clock
+from harness.console import Progress
+from harness.errors import HostError, ImageError
+from harness.files import make_folder, read_record, sha256_of, write_json
+from harness.host.fit import check_space
+from harness.suite.model import HubModel, Strict
+
+if TYPE_CHECKING:
+    from huggingface_hub import HfApi
+
+HASH_THREADS = 8
+DOWNLOAD_BYTES_PER_S = 500e6
+HASH_BYTES_PER_S = 2e9
+REVISION = "main"
+"""What is taken, and then locked, where the suite knows no commit."""
+
+
+class HubFile(Strict):
+    """A file as the hub describes it; only large files come with their SHA-256."""
+
+    size: int
+    sha256: str | None
+
+
+class ModelLock(Strict):
+    """A commit of a repository and all its files: what the hub said when it was first asked."""
+
+    schema_version: Literal[1] = 1
+    repository: str
+    revision: str
+    pinned: bool
+    """Whether the suite names the revision; else it was locked at the first download."""
+    files: dict[str, HubFile]
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(each.size for each in self.files.values())
+
+
+class Found(Strict):
+    """A file as it lies on this host; time in nanoseconds, to see whether it changed since."""
+
+    size: int
+    mtime_ns: int
+    sha256: str
+
+
+class Inventory(Strict):
+    """What was hashed in a folder."""
+
+    schema_version: Literal[1] = 1
+    files: dict[str, Found]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubStore:
+    """Models below ``cache``, each in a folder of its own beside its lock and its inventory."""
+
+    cache: Path
+    clock: Clock
+    progress: Progress
+    endpoint: str | None = None
+
+    def folder(self, model: HubModel) -> Path:
+        """Return where ``model`` is, or will be."""
+        return self.cache / "models" / model.repository.replace("/", "--")
+
+    def ensure(self, model: HubModel, given: Path | None) -> tuple[Path, dict[str, JsonValue]]:
+        """Download what is missing, verify every file, and return the folder and the evidence.
+
+        ``given`` is a folder that the user has already: it is verified and never written to.
+
+        Raises:
+            HostError: too little space, or a folder that does not hold this model.
+            ImageError: the hub does not answer, or a file is not what it said.
+        """
+        folder = given or self.folder(model)
+        lock_path = self._beside(model, "lock.json")
+        make_folder(lock_path.parent)
+        with filelock.FileLock(self._beside(model, "busy")):
+            lock = self._lock(model, lock_path)
+            self._check_given(folder, lock) if given else self._download(folder, lock)
+            found = self._verify(folder, lock, self._beside(model, "inventory.json"))
+        evidence: dict[str, JsonValue] = {
+            "repository": lock.repository,
+            "revision": lock.revision,
+            "revision_from": "the suite" if lock.pinned else "locked at the first download",
+            "bytes": lock.bytes,
+            "own_folder": given is not None,
+            "files": {
+                name: {"size": each.size, "sha256": each.sha256}
+                for name, each in sorted(found.files.items())
+            },
+        }
+        return folder, evidence
+
+    def _beside(self, model: HubModel, suffix: str) -> Path:
+        folder = self.folder(model)
+        return folder.with_name(f"{folder.name}.{suffix}")
+
+    def _api(self) -> HfApi:
+        # Its progress bars would write over the kit's; the token is read here alone.
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+        from huggingface_hub import HfApi
+
+        return HfApi(endpoint=self.endpoint, token=os.environ.get("HF_TOKEN") or None)
+
+    def _lock(self, model: HubModel, path: Path) -> ModelLock:
+        """Return the lock of ``model``, asking the hub where there is none for this revision."""
+        if path.exists():
+            known = read_record(path, ModelLock)
+            if model.revision in (None, known.revision):
+                return known
+        with hub_errors(model.repository):
+            info = self._api().model_info(
+                model.repository, revision=model.revision or REVISION, files_metadata=True
+            )
+        lock = ModelLock(
+            repository=model.repository,
+            revision=str(info.sha),
+            pinned=model.revision is not None,
+            files={
+                each.rfilename: HubFile(
+                    size=each.size or 0, sha256=each.lfs.sha256 if each.lfs else None
+                )
+                for each in info.siblings or ()
+            },
+        )
+        write_json(path, lock.model_dump(mode="json"))
+        if not lock.pinned:
+            self.progress.say(
+                f"Model {lock.repository}: the suite names no revision, so this host is locked to "
+                f"{lock.revision} from now on."
+            )
+        return lock
+
+    def _check_given(self, folder: Path, lock: ModelLock) -> None:
+        missing = [name for name in lock.files if not (folder / name).is_file()]
+        if missing:
+            raise HostError(
+                f"{folder} does not hold {lock.repository}: {missing[0]} and "
+                f"{len(missing) - 1} other files of revision {lock.revision[:12]} are missing",
+                usually="another model's folder was given, or its download is not complete",
+                next_step="leave --model out, and the kit downloads it",
+            )
+
+    def _download(self, folder: Path, lock: ModelLock) -> None:
+        """Fetch what is missing or has another size; a broken download goes on where it was."""
+        missing = [name for name, each in lock.files.items() if not _has(folder / name, each)]
+        if not missing:
+            return
+        needed = sum(lock.files[name].size for name in missing)
+        check_space(folder, needed, f"the rest of model {lock.repository}")
+        make_folder(folder)
+        text = f"download {lock.repository}, {len(missing)} files, {needed / 1e9:,.1f} GB"
+        with (
+            self.progress.step(text, expected_s=needed / DOWNLOAD_BYTES_PER_S),
+            hub_errors(lock.repository),
+        ):
+            for count, name in enumerate(missing, start=1):
+                self._api().hf_hub_download(
+                    lock.repository, name, revision=lock.revision, local_dir=folder
+                )
+                if lock.files[name].size > 1e9:
+                    self.progress.say(f"  {count} of {len(missing)} files: {name}")
+                self.progress.tick()
+
+    def _verify(self, folder: Path, lock: ModelLock, inventory: Path) -> Inventory:
+        """Hash every file of the lock, but those that did not change since they were hashed."""
+        known = read_record(inventory, Inventory).files if inventory.exists() else {}
+        todo = {name for name in lock.files if not _unchanged(folder / name, known.get(name))}
+        size = sum(lock.files[name].size for name in todo)
+        found = {name: each for name, each in known.items() if name in lock.files}
+        if todo:
+            with (
+                self.progress.step(
+                    f"verify {len(todo)} files of {lock.repository}",
+                    expected_s=size / HASH_BYTES_PER_S,
+                ),
+                concurrent.futures.ThreadPoolExecutor(HASH_THREADS) as pool,
+            ):
+                for name, each in pool.map(lambda name: (name, _hash(folder / name)), sorted(todo)):
+                    found[name] = each
+                    self.progress.tick()
+        for name, each in found.items():
+            wanted = lock.files[name]
+            if each.size != wanted.size or wanted.sha256 not in (None, each.sha256):
+                raise ImageError(
+                    f"{folder / name} is not the file of {lock.repository} at "
+                    f"{lock.revision[:12]}: {each.size} bytes, sha256 {each.sha256}; the hub says "
+                    f"{wanted.size} bytes, sha256 {wanted.sha256 or 'not stated'}",
+                    usually="its download was cut off or changed afterwards",
+                    next_step=f"rm {folder / name}, then run the same command again",
+                )
+        result = Inventory(files=found)
+        write_json(inventory, result.model_dump(mode="json"))
+        return result
+
+
+def _has(path: Path, wanted: HubFile) -> bool:
+    return path.is_file() and path.stat().st_size == wanted.size
+
+
+def _unchanged(path: Path, known: Found | None) -> bool:
+    if known is None or not path.is_file():
+        return False
+    stat = path.stat()
+    return (stat.st_size, stat.st_mtime_ns) == (known.size, known.mtime_ns)
+
+
+def _hash(path: Path) -> Found:
+    stat = path.stat()
+    return Found(size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256_of(path))
+
+
+@contextlib.contextmanager
+def hub_errors(repository: str) -> Iterator[None]:
+    """Turn the hub client's errors into the kit's.
+
+    Raises:
+        ImageError: whatever it was.
+    """
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
+
+    try:
+        yield
+    except (GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError) as error:
+        raise ImageError(
+            f"the hub refuses {repository}: {_first_line(error)}",
+            usually="the name or the revision is wrong, or the model wants a login",
+            next_step="open the model's page; where it wants a login, set HF_TOKEN",
+        ) from error
+    except (OSError, ValueError) as error:  # the hub's HTTP errors are OSErrors
+        raise ImageError(
+            f"could not download {repository}: {_first_line(error)}",
+            usually="the hub does not answer, or the connection broke",
+            next_step="run the same command again: the download goes on where it was",
+        ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,159 @@
+"""Whether this host can carry a plan out, said before anything large is fetched or started."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.console import Progress
+from harness.errors import HostError
+from harness.host.facts import GIB, HostFacts
+from harness.host.rdma import RdmaChoice
+from harness.runtime.docker_engine import DockerFacts
+from harness.suite.plan import Plan, Session
+
+PTX_DRIVER = 590
+"""CUDA 13.1's own driver: older ones run what was compiled ahead, but not PTX (CUDA's notes on
+minor version compatibility), and DeepInfer compiles kernels when it starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """What is free on this host; bytes. ``model`` is what is downloaded already."""
+
+    disk: int
+    model: int
+    memory: int
+    shm: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """One thing that was looked at: what was read, what is needed, and what to do if it lacks."""
+
+    name: str
+    read: str
+    needed: str
+    fits: bool
+    next_step: str
+
+    def line(self) -> str:
+        """Return it as one line."""
+        verdict = "" if self.fits else "; does not fit"
+        return f"{self.name}: {self.read} (needed: {self.needed}){verdict}"
+
+
+def read_room(cache: Path, model: Path) -> Room:
+    """Read what is free where images and models are kept."""
+    existing = next(path for path in (cache, *cache.parents) if path.exists())
+    shm = Path("/dev/shm")
+    return Room(
+        disk=shutil.disk_usage(existing).free,
+        model=sum(path.stat().st_size for path in model.rglob("*") if path.is_file()),
+        memory=psutil.virtual_memory().total,
+        shm=shutil.disk_usage(shm).total if shm.exists() else 0,
+    )
+
+
+def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Iterator[Check]:
+    """Yield what ``plan`` needs of a host, each compared with what was read."""
+    if any(session.container and session.container.gpus for session in plan.sessions):
+        yield Check(
+            name="GPU containers",
+            read=f"runtimes {', '.join(engine.runtimes)}{', CDI' if engine.cdi else ''}",
+            needed="NVIDIA's container toolkit, registered with Docker",
+            fits=engine.gpu_toolkit,
+            next_step="install nvidia-container-toolkit, then: "
+            "sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker",
+        )
+    if plan.hardware:
+        wanted = f"{plan.hardware.gpu_count}x {plan.hardware.gpu_name_prefix}"
+        yield Check(
+            name="GPUs",
+            read=", ".join(sorted({gpu.name for gpu in facts.gpus})) + f" x {len(facts.gpus)}",
+            needed=wanted,
+            fits=facts.matches(plan.hardware),
+            next_step="nvidia-smi; or print what would run: python -m harness plan --dry-run",
+        )
+    if plan.needs is None:
+        return
+    needs = plan.needs
+    drivers = sorted({gpu.driver for gpu in facts.gpus})
+    yield Check(
+        name="NVIDIA driver",
+        read=", ".join(drivers) or "none",
+        needed=f"{needs.driver} or newer",
+        fits=bool(drivers) and all(_major(each) >= _major(needs.driver) for each in drivers),
+        next_step="install a newer driver; see CUDA's table of driver versions",
+    )
+    yield Check(
+        name="disk",
+        read=f"{room.disk / 1e9:,.0f} GB free, {room.model / 1e9:,.0f} GB of the model there",
+        needed=f"{needs.disk_bytes / 1e9:,.0f} GB",
+        fits=room.disk + room.model >= needs.disk_bytes,
+        next_step="free some space, or set B300_REPRO_CACHE to a folder on a larger disk",
+    )
+    yield Check(
+        name="memory",
+        read=f"{room.memory / GIB:,.0f} GiB",
+        needed=f"{needs.host_memory_gib:,} GiB",
+        fits=room.memory >= needs.host_memory_gib * GIB,
+        next_step="use a larger node: " + needs.why.host_memory_gib,
+    )
+    yield Check(
+        name="/dev/shm",
+        read=f"{room.shm / GIB:,.0f} GiB",
+        needed=f"{needs.shm_gib:,} GiB",
+        fits=room.shm >= needs.shm_gib * GIB,
+        next_step=f"sudo mount -o remount,size={needs.shm_gib}G /dev/shm",
+    )
+
+
+def remarks(plan: Plan, facts: HostFacts) -> Iterator[str]:
+    """Yield what may cost a run on this host without stopping it."""
+    old = [gpu.driver for gpu in facts.gpus if _major(gpu.driver) < PTX_DRIVER]
+    if old and any(session.engine == "deepinfer" for session in plan.sessions):
+        yield (
+            f"driver {old[0]} is older than {PTX_DRIVER}, CUDA 13.1's own: DeepInfer compiles "
+            "kernels when it starts, and PTX of 13.1 may not load"
+        )
+
+
+def require(found: list[Check], progress: Progress) -> None:
+    """Show every check; refuse the host if one does not fit.
+
+    Raises:
+        HostError: with every check that failed, and what to do about each.
+    """
+    for check in found:
+        progress.say(f"  {check.line()}")
+    failed = [check for check in found if not check.fits]
+    if failed:
+        raise HostError(
+            "this host does not fit:\n" + "\n".join(check.line() for check in failed),
+            usually="another host was meant, or something was not installed or mounted yet",
+            next_step="\n".join(f"{check.name}: {check.next_step}" for check in failed),
+        )
+
+
+def refuse_without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:
+    """Return why ``session`` cannot run here for want of an RDMA device; None where it can."""
+    if not (session.container and session.container.rdma) or choice.chosen:
+        return None
+    reasons = "\n".join(choice.reasons()) or "/sys/class/infiniband is empty"
+    return HostError(
+        f"{session.recipe} needs an RDMA device, and none of this host fits:\n{reasons}",
+        usually="DeepInfer reads Engram rows through the NIC on one node too: it needs an mlx5 "
+        "device with an active port",
+        next_step="ibstat; modprobe mlx5_ib ib_uverbs; the recipes of vLLM need none: "
+        "nox -s reproduce -- --only vllm",
+    )
+
+
+def _major(version: str) -> int:
+    digits = version.partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0
