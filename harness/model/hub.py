@@ -19,7 +19,7 @@ from pydantic import JsonValue
 
 from harness.clock import Clock
 from harness.console import Progress
-from harness.errors import HostError, ImageError
+from harness.errors import HostError, ImageError, KitError
 from harness.files import make_folder, read_record, sha256_of, write_json
 from harness.host.fit import check_space
 from harness.suite.model import HubModel, Strict
@@ -178,6 +178,8 @@ class HubStore:
             hub_errors(lock.repository),
         ):
             for count, name in enumerate(missing, start=1):
+                # One of another size would pass for complete where it is younger than a second.
+                (folder / name).unlink(missing_ok=True)
                 self._api().hf_hub_download(
                     lock.repository, name, revision=lock.revision, local_dir=folder
                 )
@@ -248,13 +250,15 @@ def hub_errors(repository: str) -> Iterator[None]:
 
     try:
         yield
+    except KitError:
+        raise
     except (GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise ImageError(
             f"the hub refuses {repository}: {_first_line(error)}",
             usually="the name or the revision is wrong, or the model wants a login",
             next_step="open the model's page; where it wants a login, set HF_TOKEN",
         ) from error
-    except (OSError, ValueError) as error:  # the hub's HTTP errors are OSErrors
+    except Exception as error:  # its HTTP library, and so its errors, changed between releases
         raise ImageError(
             f"could not download {repository}: {_first_line(error)}",
             usually="the hub does not answer, or the connection broke",

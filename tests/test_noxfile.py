@@ -1,0 +1,15 @@
+"""The sessions name what the clone has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from harness.runtime.images import Images, images_folder
+
+
+def test_every_image_can_be_built_alone() -> None:
+    text = (Path(__file__).parents[1] / "noxfile.py").read_text()
+    named = re.search(r"^IMAGES = \((.*)\)$", text, re.MULTILINE)
+    assert named
+    assert sorted(re.findall(r'"([^"]+)"', named[1])) == sorted(Images(images_folder()).file.images)
