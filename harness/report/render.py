@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from harness.files import read_record, write_text
-from harness.report import compared, evidence
+from harness.report import compared, evidence, images
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill
 from harness.results.collect import Results, collect
@@ -48,6 +48,7 @@ def render(directory: RunDirectory, results: Results) -> str:
         evidence.sessions(directory, results),
         evidence.prompts(directory, results),
         evidence.settings(results),
+        images.images(results),
         evidence.versions(directory, results),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
@@ -134,7 +135,7 @@ def _before_quoting(results: Results) -> str:
         ),
         "No temperature is sent; every engine takes the model's own generation config.",
     ]
-    notes += plan.notes
+    notes += [*images.notes(results), *plan.notes]
     body = "\n".join(f"- {note}" for note in notes)
     return f"## What to know before quoting this\n\n{body}"
 

@@ -35,15 +35,19 @@ def test_no_daemon() -> None:
     ],
 )
 def test_refusals_say_what_they_usually_mean(explanation: str, usually: str) -> None:
-    with pytest.raises(ImageError, match="Docker refused to start server") as caught:
-        with engine_errors("start server"):
-            raise APIError("500 Server Error", explanation=explanation)
+    with (
+        pytest.raises(ImageError, match="Docker refused to start server") as caught,
+        engine_errors("start server"),
+    ):
+        raise APIError("500 Server Error", explanation=explanation)
     assert explanation in caught.value.what
     assert usually in caught.value.usually
 
 
 def test_daemon_that_went_away() -> None:
-    with pytest.raises(EngineError, match="stopped answering") as caught:
-        with engine_errors("follow a container"):
-            raise DockerException("broken pipe")
+    with (
+        pytest.raises(EngineError, match="stopped answering") as caught,
+        engine_errors("follow a container"),
+    ):
+        raise DockerException("broken pipe")
     assert caught.value.exit_code == 5
