@@ -23,6 +23,7 @@ PATIENCE = 90
 
 
 PYTEST = ("pytest", "-n", "auto")
+UNIT = "not (real or docker or contract)"
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
@@ -86,7 +87,7 @@ def build(session: nox.Session, image: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
     install_tests(session)
-    session.run(*PYTEST, "-m", "not real and not docker", "--ignore=tests/faults", *session.posargs)
+    session.run(*PYTEST, "-m", UNIT, "--ignore=tests/faults", *session.posargs)
 
 
 @nox.session
@@ -113,6 +114,17 @@ def docker(session: nox.Session) -> None:
     """Tests against a Docker engine of their own; they need root, dockerd and busybox-static."""
     install_tests(session)
     session.run("pytest", "-m", "docker", *session.posargs)
+
+
+@nox.session(default=False, python="3.12")
+def contract(session: nox.Session) -> None:
+    """Hold the DeepInfer driver to the package's own source, fetched by hash; runs none of it."""
+    install_tests(session)
+    folder = Path(session.create_tmp()) / "sources"
+    session.run("python", "-m", "tests.contract.fetch", str(folder))
+    session.run(
+        *("pytest", "-m", "contract", *session.posargs), env={"DEEPINFER_SOURCES": str(folder)}
+    )
 
 
 @nox.session

@@ -166,7 +166,8 @@ class Kit:
         }
         (self.site.images.root / LOCK_FILE).write_text(pyyaml.safe_dump(lock))
         (image / LOCK).write_text("nothing==1\n")
-        (image / "shim").mkdir()
+        (image / "shim" / "made-up.dist-info").mkdir(parents=True)
+        (image / "shim" / "made-up.dist-info" / "METADATA").write_text("Name: made-up\n")
         environment = Environment(IMAGE, self.site.images, self.site.cache)
         environment.programs.mkdir(parents=True)
         source = (RESOURCES / "fake_engine.py").read_text()

@@ -154,7 +154,7 @@ def test_dry_run_prints_every_command_and_makes_nothing(kit: Kit) -> None:
     lines = [line for line in done.stdout.splitlines() if line and not line.startswith("#")]
     assert sum("vllm bench serve" in line for line in lines) == 2
     assert sum("vllm serve" in line for line in lines) == 1
-    assert sum("harness.inside.driver" in line for line in lines) == 1
+    assert sum("harness.inside.launcher" in line for line in lines) == 1
     assert sum("pip install" in line for line in lines) == 2
     assert not kit.site.reports.exists()
 

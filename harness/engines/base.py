@@ -59,6 +59,7 @@ def wave_job(wave: BatchWave, run_folder: Path) -> dict[str, JsonValue]:
         "ids": str(run_folder / wave.load.prompts_file),
         "output_len": wave.load.output_len,
         "concurrency": wave.load.concurrency,
+        "seed": wave.load.seed,
         "result": str(wave.result),
     }
 

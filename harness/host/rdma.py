@@ -7,8 +7,8 @@ init.cc). An HGX baseboard also shows mlx5 functions that manage its NVSwitches 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 DRIVER = "mlx5_core"
@@ -51,6 +51,8 @@ class RdmaChoice:
 
     chosen: tuple[RdmaDevice, ...]
     left_out: tuple[tuple[str, str], ...]
+    settled: Mapping[str, str] = field(default_factory=dict)
+    """What a probe on this host found to be needed beside or instead of `env`'s own values."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -71,8 +73,8 @@ class RdmaChoice:
         ports = ",".join(
             f"{device.name}:{port.number}" for device in self.chosen for port in device.active_ports
         )
-        env = {"NCCL_IB_HCA": f"={ports}"}
-        return {**env, "NCCL_IB_MERGE_NICS": "0"} if self.dual_port else env
+        unfused = {"NCCL_IB_MERGE_NICS": "0"} if self.dual_port else {}
+        return {"NCCL_IB_HCA": f"={ports}", **unfused, **self.settled}
 
     @property
     def dual_port(self) -> bool:
@@ -88,6 +90,8 @@ class RdmaChoice:
             yield f"{device.name} ({device.uverbs}): passed on, {DRIVER}, active, {layers}"
         for name, reason in self.left_out:
             yield f"{name}: left out, {reason}"
+        for name, value in self.settled.items():
+            yield f"{name}={value}: found by the probe"
 
 
 def choose(devices: list[RdmaDevice]) -> RdmaChoice:

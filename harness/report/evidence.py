@@ -13,7 +13,10 @@ from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
 from harness.results.run_directory import RunDirectory
+from harness.suite.model import Metric
 from harness.suite.plan import WARMUP
+
+TIMES: tuple[Metric, ...] = ("mean_ttft_ms", "mean_tpot_ms")
 
 
 def cells(results: Results) -> str:
@@ -26,14 +29,15 @@ def cells(results: Results) -> str:
 def _cell_row(each: CellResult) -> list[str]:
     found = each.measurement
     assert found is not None
-    tpot = DASH if found.mean_tpot_ms is None else number(found.mean_tpot_ms, "mean_tpot_ms")
     return [
         link(each.cell.id, each.file or each.cell.folder),
         number(found.output_throughput, "output_throughput"),
         number(found.total_throughput, "total_throughput"),
         number(found.input_throughput, "input_throughput"),
-        number(found.mean_ttft_ms, "mean_ttft_ms"),
-        tpot,
+        *(
+            number(value, name) if (value := found.metric(name)) is not None else DASH
+            for name in TIMES
+        ),
         f"{found.duration_s:.1f} s",
     ]
 

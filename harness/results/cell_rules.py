@@ -45,8 +45,13 @@ def batch_rules(found: Measurement, load: Load, manifest: Manifest | None) -> It
             f"input lengths {spread(found.input_lens)} where the prompts have "
             f"{spread(manifest.lengths)}"
         )
+    if manifest is not None and found.ids_sha256 != manifest.sha256:
+        yield (
+            f"the engine read other prompts than the server's: sha256 {found.ids_sha256}, "
+            f"the manifest says {manifest.sha256}"
+        )
     for name, value in (("wave", found.duration_s), ("mean TTFT", found.mean_ttft_ms)):
-        if not (math.isfinite(value) and value > 0):
+        if value is not None and not (math.isfinite(value) and value > 0):
             yield f"the {name} is {value}, which no request can have taken"
 
 

@@ -21,8 +21,8 @@ NO_VALUE: dict[Metric, str] = {
     "output_throughput": "not in its result",
     "total_throughput": "not in its result",
     "input_throughput": "not in its result",
-    "mean_ttft_ms": "not in its result",
-    "mean_tpot_ms": "not applicable to one output token",
+    "mean_ttft_ms": "not measured: this way of driving gives tokens no time",
+    "mean_tpot_ms": "not applicable to one output token, or not measured without token times",
     "acceptance_percent": "nothing was drafted, or the engine does not say",
 }
 """Why a measured cell can lack a metric."""

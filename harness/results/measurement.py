@@ -21,6 +21,16 @@ from harness.suite.model import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankShare:
+    """What one rank of an in-process engine served, in tokens per second of its own time."""
+
+    rank: int
+    requests: int
+    output_throughput: float
+    preempted: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Measurement:
     """What one wave gave. Throughputs in tokens per second, times in milliseconds."""
 
@@ -31,10 +41,16 @@ class Measurement:
     output_lens: tuple[int, ...]
     output_throughput: float
     total_throughput: float
-    mean_ttft_ms: float
+    mean_ttft_ms: float | None
+    """None where the way of driving gives tokens no time (`LLM.generate` of DeepInfer)."""
     mean_tpot_ms: float | None
     acceptance_percent: float | None = None
     """Accepted of all drafted tokens; None without speculative decoding."""
+    acceptance_length: float | None = None
+    """Tokens per decoding step with drafts: 1 + accepted / steps; None without them."""
+    ids_sha256: str | None = None
+    """Hash of the prompts' file as an in-process engine read it."""
+    ranks: tuple[RankShare, ...] = ()
 
     @property
     def input_throughput(self) -> float:
@@ -59,14 +75,29 @@ Model = TypeVar("Model", bound=_Read)
 class _Request(_Read):
     index: int
     start_s: float
-    token_times_s: Annotated[tuple[float, ...], Field(min_length=1)]
+    first_token_s: float | None
+    last_token_s: float | None
     prompt_tokens: int
     output_tokens: int
     finish_reason: str
+    drafted: int
+    accepted: int
+    drafting_steps: int
+
+
+class _Rank(_Read):
+    rank: int
+    start_s: float
+    end_s: float
+    requests: int
+    output_tokens: int
+    preempted: int = 0
 
 
 class _Batch(_Read):
     duration_s: Annotated[float, Field(gt=0)]
+    ids_sha256: str
+    ranks: Annotated[tuple[_Rank, ...], Field(min_length=1)]
     requests: Annotated[tuple[_Request, ...], Field(min_length=1)]
 
 
@@ -87,23 +118,35 @@ def from_bench(bench: BenchFile) -> Measurement:
 
 
 def read_batch(path: Path) -> Measurement:
-    """Compute a measurement from the requests that `harness.inside.driver` recorded.
+    """Compute a measurement from what the ranks of an in-process engine recorded.
+
+    The wave lasts from the first start to the last token on any rank; where tokens have no time,
+    to the last rank's return.
 
     Raises:
         UsageError: it is not such a file.
     """
     batch = _parse(path, _Batch)
-    ttfts = [each.token_times_s[0] - each.start_s for each in batch.requests]
-    tpots = [
-        (each.token_times_s[-1] - each.token_times_s[0]) / (each.output_tokens - 1)
+    stamped = [
+        (each, each.first_token_s, each.last_token_s)
         for each in batch.requests
+        if each.first_token_s is not None and each.last_token_s is not None
+    ]
+    all_stamped = len(stamped) == len(batch.requests)
+    ttfts = [first - each.start_s for each, first, _ in stamped]
+    tpots = [
+        (last - first) / (each.output_tokens - 1)
+        for each, first, last in stamped
         if each.output_tokens > 1
     ]
     began = min(each.start_s for each in batch.requests)
-    ended = max(each.token_times_s[-1] for each in batch.requests)
+    ended = max(last for _, _, last in stamped) if all_stamped else batch.duration_s
     duration = ended - began
     input_tokens = sum(each.prompt_tokens for each in batch.requests)
     output_tokens = sum(each.output_tokens for each in batch.requests)
+    drafted = sum(each.drafted for each in batch.requests)
+    accepted = sum(each.accepted for each in batch.requests)
+    steps = sum(each.drafting_steps for each in batch.requests)
     return Measurement(
         duration_s=duration,
         completed=len(batch.requests),
@@ -112,8 +155,21 @@ def read_batch(path: Path) -> Measurement:
         output_lens=tuple(each.output_tokens for each in batch.requests),
         output_throughput=output_tokens / duration,
         total_throughput=(input_tokens + output_tokens) / duration,
-        mean_ttft_ms=1e3 * sum(ttfts) / len(ttfts),
-        mean_tpot_ms=1e3 * sum(tpots) / len(tpots) if tpots else None,
+        mean_ttft_ms=1e3 * sum(ttfts) / len(ttfts) if all_stamped else None,
+        mean_tpot_ms=1e3 * sum(tpots) / len(tpots) if all_stamped and tpots else None,
+        acceptance_percent=100 * accepted / drafted if drafted else None,
+        acceptance_length=1 + accepted / steps if steps else None,
+        ids_sha256=batch.ids_sha256,
+        ranks=tuple(
+            RankShare(
+                rank=each.rank,
+                requests=each.requests,
+                output_throughput=each.output_tokens / (each.end_s - each.start_s),
+                preempted=each.preempted,
+            )
+            for each in batch.ranks
+            if each.end_s > each.start_s
+        ),
     )
 
 

@@ -9,13 +9,16 @@ from pathlib import Path
 
 from harness.clock import stamp
 from harness.engines.base import Batch, BatchWave, Event
-from harness.engines.vllm_offline import VllmOffline, driver_command
+from harness.engines.in_process import JOB, InProcess, launcher_command
 from harness.errors import EngineError
 from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BATCH
 from harness.runner.context import Context
 from harness.suite.plan import WARMUP, Cell, Load, Session
+
+REPORTED = ("engine", "version", "sampling", "kv_cache_tokens", "max_num_seqs", "ranks")
+"""What an engine says of itself once it is ready; sizes are those of one rank."""
 
 
 def batch_waves(
@@ -48,7 +51,7 @@ class BatchSession:
         """
         context, session = self.context, self.session
         number, folder = context.directory.new_session(session.recipe)
-        engine: Batch = VllmOffline(
+        engine: Batch = InProcess(
             runtime=context.runtime,
             session=session,
             model_folder=context.model.folder,
@@ -60,9 +63,9 @@ class BatchSession:
             limits=context.plan.limits,
         )
         line = context.runtime.line(
-            driver_command(
+            launcher_command(
                 session,
-                folder / "job.json",
+                folder / JOB,
                 context.directory.code,
                 model_folder=context.model.folder,
                 run_folder=context.directory.path,
@@ -92,16 +95,14 @@ class BatchSession:
                 command=line,
                 startup={
                     "ready_after_s": ready_after_s,
-                    "version": ready["vllm"],
-                    "sampling": ready["sampling"],
-                    "kv_cache_tokens": ready["kv_cache_tokens"],
+                    **{name: ready[name] for name in REPORTED},
                 },
                 warmups=tuple(f"{WARMUP}/{load.name}.json" for load in warmups),
             )
             context.directory.save_session(record)
             for cell in cells:
                 self._measure(cell, record, events)
-            for _ in events:  # to the driver's own end, so that its exit is seen
+            for _ in events:  # to the launcher's own end, so that its exit is seen
                 pass
 
     def _measure(self, cell: Cell, record: SessionRecord, events: Iterator[Event]) -> None:
@@ -135,5 +136,5 @@ def _await(events: Iterator[Event], name: str, wave: str | None = None) -> Event
     for event in events:
         if event["event"] == name and (wave is None or event["wave"] == wave):
             return event
-    msg = f"the driver's events end before {name} {wave or ''}"
+    msg = f"the launcher's events end before {name} {wave or ''}"
     raise AssertionError(msg)

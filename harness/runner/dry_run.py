@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.base import BatchWave
-from harness.engines.deepinfer import launcher_command, launcher_job
-from harness.engines.vllm_offline import driver_command, driver_job
+from harness.engines.gin_probe import PROBE_SECONDS, Attempt, probe_command, probe_job
+from harness.engines.in_process import JOB, launcher_command, launcher_job
 from harness.engines.vllm_server import HOST, serve_command
 from harness.host.rdma import RdmaChoice
 from harness.measure.client import ClientModel
@@ -109,7 +109,6 @@ class DryRun:
         return shell_line(("curl", "--silent", "--output", str(path), f"{url}/metrics"))
 
     def _batch(self, session: Session, folder: Path) -> Iterator[str]:
-        job, events = folder / "job.json", folder / "events.jsonl"
         waves: list[BatchWave] = batch_waves(
             session.warmups, session.cells, self.directory.path, folder
         )
@@ -120,22 +119,35 @@ class DryRun:
                 yield f"# RDMA {reason}"
             if not self.rdma.chosen:
                 yield "# no RDMA device of this host fits: replace uverbsN by those of the node"
-        make, start = (
-            (launcher_job, launcher_command)
-            if session.engine == "deepinfer"
-            else (driver_job, driver_command)
-        )
-        yield from _write(job, make(session, self.model.folder, self.directory.path, waves, events))
-        command = start(
+            yield from self._probe(session, folder)
+        job = launcher_job(
             session,
-            job,
+            waves,
+            self.plan.limits,
+            model_folder=self.model.folder,
+            run_folder=self.directory.path,
+            folder=folder,
+        )
+        yield from _write(folder / JOB, job)
+        command = launcher_command(
+            session,
+            folder / JOB,
             self.directory.code,
             model_folder=self.model.folder,
             run_folder=self.directory.path,
         )
         yield from self.lines.folders(command)
-        lacking = "# not in this version: " if session.engine == "deepinfer" else ""
-        yield lacking + self.lines.line(command)
+        yield self.lines.line(command)
+
+    def _probe(self, session: Session, folder: Path) -> Iterator[str]:
+        """Yield the probe's commands, as far as they are known without the node's devices."""
+        probe = folder / "rdma-probe"
+        yield f"# a probe of at most {PROBE_SECONDS:.0f} s, before any weights are loaded"
+        yield from _write(probe / "job.json", probe_job(session, probe))
+        first = Attempt("as-chosen", {})
+        yield self.lines.line(
+            probe_command(session, first, probe / "job.json", self.directory.code)
+        )
 
 
 def _write(path: Path, job: object) -> Iterator[str]:

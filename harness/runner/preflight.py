@@ -140,9 +140,14 @@ def require(found: list[Check], progress: Progress) -> None:
         )
 
 
-def refuse_without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:
+def needs_rdma(session: Session) -> bool:
+    """Return whether the session's engine reads over RDMA."""
+    return session.container is not None and session.container.rdma
+
+
+def without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:
     """Return why ``session`` cannot run here for want of an RDMA device; None where it can."""
-    if not (session.container and session.container.rdma) or choice.chosen:
+    if not needs_rdma(session) or choice.chosen:
         return None
     reasons = "\n".join(choice.reasons()) or "/sys/class/infiniband is empty"
     return HostError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Literal
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
-from harness.errors import EngineError, KitError, UsageError
+from harness.errors import EngineError, HostError, KitError
 from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
@@ -28,13 +29,15 @@ from harness.runner.context import Context
 from harness.runner.host_lock import HostLock, default_lock, hold_host
 from harness.runner.preflight import (
     checks,
+    needs_rdma,
     read_room,
-    refuse_without_rdma,
     remarks,
     require,
+    without_rdma,
 )
 from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
+from harness.runner.settle_rdma import settle_rdma
 from harness.runtime.base import Runtime
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.docker_engine import connect, read_facts
@@ -119,7 +122,6 @@ class Reproduction:
         found = None if fresh else self._newest()
         if found and found.load_record().state == "finished":
             return Outcome(directory=found, results=write_report(found), already_finished=True)
-        _check_runnable(self.plan)
         if any(self.site.images.image(image).local for image in self.plan.pins):
             check_cpu(self.host.facts)
         check_space(self.site.reports, RUN_BYTES, "a run directory")
@@ -188,7 +190,9 @@ class Reproduction:
             began=stamp(self.clock.now()),
             state="running",
             privileged=self.site.privileged,
-            rdma=tuple(self.site.rdma.reasons()) if _needs_rdma(self.plan) else (),
+            rdma=tuple(self.site.rdma.reasons())
+            if any(map(needs_rdma, self.plan.sessions))
+            else (),
         )
 
     def _carry_out(self, directory: RunDirectory) -> Results:
@@ -211,17 +215,6 @@ class Reproduction:
         return _close(context, "finished")
 
 
-def _check_runnable(plan: Plan) -> None:
-    """Refuse what this version can plan and print, but not carry out."""
-    if any(session.engine == "deepinfer" for session in plan.sessions):
-        raise UsageError(
-            f"suite {plan.suite} cannot be run whole by this version: it plans and prints "
-            "DeepInfer, and does not drive it yet",
-            usually="no recipe was named, so that the plan holds DeepInfer's too",
-            next_step=f"python -m harness run {plan.suite} --only vllm",
-        )
-
-
 def model_folder(plan: Plan, directory: RunDirectory, models: HubStore, given: Path | None) -> Path:
     """Return where the plan's model is, or will be."""
     if isinstance(plan.model, HubModel):
@@ -229,34 +222,53 @@ def model_folder(plan: Plan, directory: RunDirectory, models: HubStore, given: P
     return directory.model(plan.model.name)
 
 
-def _needs_rdma(plan: Plan) -> bool:
-    return any(session.container and session.container.rdma for session in plan.sessions)
-
-
 def _measure(context: Context, host: HostReading, site: Site, models: HubStore) -> None:
     plan, directory = context.plan, context.directory
     directory.save_host(host)
-    failures = _preflight(context, host, site) if plan.runtime == "docker" else []
+    unfit = _preflight(context, host, site) if plan.runtime == "docker" else None
     for image in plan.pins:
         evidence = context.runtime.prepare(image)
         record = directory.load_record()
         images = {**record.images, image: dict(evidence)}
         directory.save(record.model_copy(update={"images": images}))
+    directory.copy_inside()
+    if plan.runtime == "docker" and unfit is None:
+        context, unfit = _settle_rdma(context, site)
     _prepare_model(context, site, models)
     context.progress.expect(plan.expected_s)
-    directory.copy_inside()
     make_prompts(context)
-    refused = {failure.what for failure in failures}
+    failures: list[KitError] = []
     for session in plan.sessions:
-        unfit = refuse_without_rdma(session, site.rdma) if plan.runtime == "docker" else None
-        failure = unfit or _run_session(context, session)
-        if failure is not None and failure.what not in refused:
+        failure = unfit if unfit and needs_rdma(session) else _run_session(context, session)
+        if failure is not None:
             failures.append(failure)
     if failures:
         raise failures[0]
 
 
-def _preflight(context: Context, host: HostReading, site: Site) -> list[KitError]:
+def _settle_rdma(context: Context, site: Site) -> tuple[Context, HostError | None]:
+    """Probe RDMA where a session needs it; return the context with what was found to work.
+
+    Without it the sessions that need none still run, unless there are none.
+    """
+    plan, directory = context.plan, context.directory
+    needing = [session for session in plan.sessions if needs_rdma(session)]
+    if all(directory.finished(cell) for session in needing for cell in session.cells):
+        return context, None
+    try:
+        settled = settle_rdma(context, needing[0], site.rdma)
+    except HostError as error:
+        if len(needing) == len(plan.sessions):
+            raise
+        context.progress.say(error.render())
+        return context, error
+    record = directory.load_record()
+    directory.save(record.model_copy(update={"rdma": tuple(settled.reasons())}))
+    runtime = dataclasses.replace(context.runtime, rdma=settled)  # type: ignore[type-var]
+    return dataclasses.replace(context, runtime=runtime), None
+
+
+def _preflight(context: Context, host: HostReading, site: Site) -> HostError | None:
     """Check the host; return why some sessions cannot run on it, unless none can.
 
     Raises:
@@ -269,16 +281,17 @@ def _preflight(context: Context, host: HostReading, site: Site) -> list[KitError
     require(list(checks(plan, host.facts, engine, room)), context.progress)
     for remark in remarks(plan, host.facts):
         context.progress.say(f"  remark: {remark}")
-    if _needs_rdma(plan):
-        for reason in site.rdma.reasons():
-            context.progress.say(f"  RDMA {reason}")
-    unfit = [refuse_without_rdma(session, site.rdma) for session in plan.sessions]
-    found: list[KitError] = [error for error in unfit if error is not None]
-    if found and len(found) == len(plan.sessions):
-        raise found[0]
-    for error in found[:1]:
-        context.progress.say(error.render())
-    return found
+    needing = [session for session in plan.sessions if needs_rdma(session)]
+    if not needing:
+        return None
+    for reason in site.rdma.reasons():
+        context.progress.say(f"  RDMA {reason}")
+    unfit = without_rdma(needing[0], site.rdma)
+    if unfit is not None and len(needing) == len(plan.sessions):
+        raise unfit
+    if unfit is not None:
+        context.progress.say(unfit.render())
+    return unfit
 
 
 def _prepare_model(context: Context, site: Site, models: HubStore) -> None:

@@ -82,6 +82,8 @@ class Session:
     title: str
     engine: Literal["vllm-server", "vllm-offline", "deepinfer"]
     drive: Literal["generate", "step"] | None
+    ranks: int
+    """Processes that the engine is started as; 1 for a server."""
     image: str
     args: Mapping[str, JsonValue]
     env: Mapping[str, str]

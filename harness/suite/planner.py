@@ -144,6 +144,7 @@ class _Planner:
             title=recipe.title,
             engine=recipe.engine,
             drive=recipe.drive,
+            ranks=recipe.process_count,
             image=recipe.image,
             args={**recipe.args, **sized},
             env=recipe.env,

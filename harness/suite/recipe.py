@@ -61,16 +61,31 @@ class RecipeFile(Strict):
     engine: Literal["vllm-server", "vllm-offline", "deepinfer"]
     image: Identifier
     drive: Literal["generate", "step"] | None = None
+    ranks: Count = 1
+    """Processes of an in-process vLLM, independent replicas; DeepInfer's follow from its args."""
     args: dict[str, JsonValue] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
     sizing: Annotated[tuple[Sizing, ...], Field(strict=False)] = ()
     container: Container | None = None
     why: dict[str, Reason] = Field(default_factory=dict)
 
+    @property
+    def process_count(self) -> int:
+        """How many processes the engine is started as."""
+        data_parallel = self.args.get("data_parallel_size")
+        return data_parallel if isinstance(data_parallel, int) else self.ranks
+
     @model_validator(mode="after")
     def _drive_belongs_to_deepinfer(self) -> Self:
         if (self.engine == "deepinfer") != (self.drive is not None):
             msg = "`drive` is given for the engine deepinfer, and for no other"
+            raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def _ranks_belong_to_replicas(self) -> Self:
+        if self.ranks > 1 and self.engine != "vllm-offline":
+            msg = "`ranks` is given for the engine vllm-offline, and for no other"
             raise ValueError(msg)
         return self
 
@@ -112,6 +127,7 @@ class RecipeFile(Strict):
         needs = self.container.settings() if self.container else {}
         settings = {*self.args, *self.env, *(f"container.{name}" for name in needs)}
         settings |= {"drive"} if self.drive else set()
+        settings |= {"ranks"} if self.ranks > 1 else set()
         if missing := sorted(settings - set(self.why)):
             msg = f"no reason given under `why` for: {', '.join(missing)}"
             raise ValueError(msg)

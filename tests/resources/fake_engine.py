@@ -222,7 +222,8 @@ def driver(job: dict[str, object]) -> int:
         if trouble.get("start") == "dies":
             print("RuntimeError: no memory", flush=True)
             return 1
-        emit("ready", vllm="0.0-fake", sampling={}, kv_cache_tokens=1)
+        about = {"engine": "fake", "version": "0.0-fake", "sampling": {}, "ranks": job["ranks"]}
+        emit("ready", **about, kv_cache_tokens=1, max_num_seqs=8)
         for wave in job["waves"]:
             emit("wave-started", wave=wave["id"])
             if trouble.get(wave["id"]) == "dies":
@@ -231,18 +232,33 @@ def driver(job: dict[str, object]) -> int:
             if trouble.get(wave["id"]) == "hangs":
                 while True:
                     time.sleep(1)
-            lines = Path(wave["ids"]).read_text().splitlines()
+            text = Path(wave["ids"]).read_text()
+            lines = text.splitlines()
             length, count = wave["output_len"], len(lines)
             record = {
                 "duration_s": float(count),
+                "ids_sha256": hashlib.sha256(text.encode()).hexdigest(),
+                "ranks": [
+                    {
+                        "rank": 0,
+                        "start_s": 0.0,
+                        "end_s": float(count),
+                        "requests": count,
+                        "output_tokens": count * length,
+                    }
+                ],
                 "requests": [
                     {
                         "index": index,
                         "start_s": 0.0,
-                        "token_times_s": [0.5 + step * 0.01 for step in range(length)],
+                        "first_token_s": 0.5,
+                        "last_token_s": 0.5 + (length - 1) * 0.01,
                         "prompt_tokens": len(json.loads(line)["prompt_token_ids"]),
                         "output_tokens": length,
                         "finish_reason": "length",
+                        "drafted": 0,
+                        "accepted": 0,
+                        "drafting_steps": 0,
                     }
                     for index, line in enumerate(lines)
                 ],
@@ -263,7 +279,7 @@ def run(argv: list[str]) -> int:
     module, job = arguments[1], json.loads(Path(arguments[2]).read_text())
     if module == "harness.inside.waves":
         return max(bench(wave) for wave in job["waves"])
-    return {"harness.inside.prompts": prompts, "harness.inside.driver": driver}[module](job)
+    return {"harness.inside.prompts": prompts, "harness.inside.launcher": driver}[module](job)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from tests.conftest import RESOURCES
 RECORDED = RESOURCES / "recorded"
 DECODE = RECORDED / "vllm-0.31.0-bench-1k-1k-c2.json"
 PREFILL = RECORDED / "vllm-0.31.0-bench-8k-1-c4.json"
-DRIVER = RECORDED / "driver-8k-1-c4.json"
+IN_PROCESS = RECORDED / "in-process-8k-1-c4.json"
 
 
 def test_bench_file_of_a_decode_cell() -> None:
@@ -31,40 +31,56 @@ def test_bench_file_of_a_decode_cell() -> None:
 
 def test_one_output_token_has_no_tpot() -> None:
     assert from_bench(read_bench_file(PREFILL)).mean_tpot_ms is None
-    assert read_batch(DRIVER).mean_tpot_ms is None
+    assert read_batch(IN_PROCESS).mean_tpot_ms is None
 
 
-def test_driver_file_is_computed_from_its_requests() -> None:
-    found, raw = read_batch(DRIVER), json.loads(DRIVER.read_text())
+def test_in_process_file_is_computed_from_its_requests() -> None:
+    found, raw = read_batch(IN_PROCESS), json.loads(IN_PROCESS.read_text())
     requests = raw["requests"]
     first = min(each["start_s"] for each in requests)
-    last = max(each["token_times_s"][-1] for each in requests)
+    last = max(each["last_token_s"] for each in requests)
     assert found.duration_s == last - first
     assert found.input_throughput == pytest.approx(4 * 8192 / (last - first))
     assert found.output_throughput == pytest.approx(4 / (last - first))
-    ttfts = [each["token_times_s"][0] - each["start_s"] for each in requests]
+    ttfts = [each["first_token_s"] - each["start_s"] for each in requests]
     assert found.mean_ttft_ms == pytest.approx(250 * sum(ttfts))
+    assert found.ids_sha256 == raw["ids_sha256"]
+    assert [(share.rank, share.requests) for share in found.ranks] == [(0, 2), (1, 2)]
 
 
-def test_driver_tpot_is_the_mean_of_each_requests_own(tmp_path: Path) -> None:
-    steps = ([0.0, 0.1, 0.2], [0.0, 0.4])
-    record = {
-        "duration_s": 1.0,
-        "requests": [
-            {
-                "index": index,
-                "start_s": 0.0,
-                "token_times_s": times,
-                "prompt_tokens": 5,
-                "output_tokens": len(times),
-                "finish_reason": "length",
-            }
-            for index, times in enumerate(steps)
-        ],
-    }
+def record(**changes: object) -> dict[str, object]:
+    """Return one request as a rank records it."""
+    plain = {"index": 0, "rank": 0, "start_s": 0.0, "first_token_s": 0.0, "last_token_s": 0.2,
+             "prompt_tokens": 5, "output_tokens": 3, "finish_reason": "length",
+             "drafted": 0, "accepted": 0, "drafting_steps": 0}  # fmt: skip
+    return {**plain, **changes}
+
+
+def batch(tmp_path: Path, *requests: dict[str, object]) -> Path:
+    rank = {"rank": 0, "start_s": 0.0, "end_s": 1.0, "requests": len(requests), "output_tokens": 5}
     path = tmp_path / "result.json"
-    path.write_text(json.dumps(record))
+    whole = {"duration_s": 1.0, "ids_sha256": "00", "ranks": [rank], "requests": requests}
+    path.write_text(json.dumps(whole))
+    return path
+
+
+def test_tpot_is_the_mean_of_each_requests_own(tmp_path: Path) -> None:
+    path = batch(tmp_path, record(), record(index=1, last_token_s=0.4, output_tokens=2))
     assert read_batch(path).mean_tpot_ms == pytest.approx((100 + 400) / 2)
+
+
+def test_without_token_times_only_throughputs_are_measured(tmp_path: Path) -> None:
+    path = batch(tmp_path, record(first_token_s=None, last_token_s=None))
+    found = read_batch(path)
+    assert (found.mean_ttft_ms, found.mean_tpot_ms) == (None, None)
+    assert found.output_throughput == pytest.approx(3 / 1.0)
+
+
+def test_acceptance_counts_drafts_and_steps(tmp_path: Path) -> None:
+    path = batch(tmp_path, record(drafted=10, accepted=3, drafting_steps=2), record(index=1))
+    found = read_batch(path)
+    assert found.acceptance_percent == pytest.approx(30)
+    assert found.acceptance_length == pytest.approx(1 + 3 / 2)
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"duration": 0}', "not json"])

@@ -12,9 +12,9 @@ from harness.host.rdma import RdmaChoice
 from harness.runner.preflight import (
     Room,
     checks,
-    refuse_without_rdma,
     remarks,
     require,
+    without_rdma,
 )
 from harness.runtime.docker_engine import DockerFacts
 from tests.conftest import FACTS, QuietProgress
@@ -114,9 +114,7 @@ def test_older_driver_is_remarked_for_deepinfer_alone() -> None:
 
 def test_without_rdma_only_deepinfer_is_refused() -> None:
     none = RdmaChoice(chosen=(), left_out=(("mlx5_0", "port 1 is DOWN: not cabled"),))
-    refused = {
-        session.recipe: refuse_without_rdma(session, none) for session in planned(SUITE).sessions
-    }
+    refused = {session.recipe: without_rdma(session, none) for session in planned(SUITE).sessions}
     assert refused["vllm"] is None
     error = refused["deepinfer"]
     assert error is not None
@@ -124,4 +122,4 @@ def test_without_rdma_only_deepinfer_is_refused() -> None:
     assert "port 1 is DOWN" in error.what
     assert "--only vllm" in error.next_step
     for session in planned(SUITE).sessions:
-        assert refuse_without_rdma(session, PLANNED.rdma) is None
+        assert without_rdma(session, PLANNED.rdma) is None

@@ -28,6 +28,7 @@ def lines() -> dict[str, list[str]]:
             argv = shlex.split(line.partition(" > ")[0])
             role = argv[argv.index("--name") + 1].removeprefix("b300-repro-")
             image = next(part for part in argv if part.startswith(("vllm/", "b300-repro/")))
+            role = "probe" if "rdma-probe" in line else role
             found.setdefault(f"{role} {image.split('@')[0].split(':')[0]}", argv)
     return found
 

@@ -1,4 +1,4 @@
-"""vLLM's offline engine in-process: a job for `harness.inside.driver`, followed by its events."""
+"""Engines without a server: a job for `harness.inside.launcher`, followed by its events."""
 
 from __future__ import annotations
 
@@ -19,14 +19,21 @@ from harness.suite.model import Limits
 from harness.suite.plan import Session
 
 POLL_SECONDS = 0.2
+JOB = "job.json"
+EVENTS = "events.jsonl"
+MARGIN = 1.1
+"""The launcher has the limit itself, notices a rank that hangs first, and knows more about it."""
 
 
-def driver_command(
+def launcher_command(
     session: Session, job: Path, code: Path, *, model_folder: str, run_folder: Path
 ) -> Command:
-    """Return the driver's command; ``code`` is the folder that holds the copied package."""
+    """Return the command that starts all ranks, inside one container where there are containers.
+
+    ``code`` is the folder that holds the copied package.
+    """
     return inside_command(
-        "driver",
+        "launcher",
         job,
         code,
         role="driver",
@@ -38,20 +45,40 @@ def driver_command(
     )
 
 
-def driver_job(
-    session: Session, model_folder: str, run_folder: Path, waves: list[BatchWave], events: Path
+def launcher_job(
+    session: Session,
+    waves: list[BatchWave],
+    limits: Limits,
+    *,
+    model_folder: str,
+    run_folder: Path,
+    folder: Path,
 ) -> dict[str, JsonValue]:
-    """Return the job file's content; the format is the driver's."""
+    """Return the job file's content; the format is that of `harness.inside.launcher`."""
+    deepinfer = session.engine == "deepinfer"
+    settings: dict[str, JsonValue] = (
+        dict(session.args) if deepinfer else {"flags": list(flags(session.args))}
+    )
     return {
-        "engine_args": ["--model", model_folder, *flags(session.args)],
-        "events": str(events),
+        "backend": "deepinfer" if deepinfer else "vllm",
+        "drive": session.drive or "step",
+        "ranks": session.ranks,
+        "engine": settings,
+        "model": model_folder,
+        "folder": str(folder),
+        "events": str(folder / EVENTS),
+        "limits": {
+            "start_s": limits.engine_start_s,
+            "wave_s": limits.wave_s,
+            "stop_s": limits.stop_s,
+        },
         "waves": [wave_job(wave, run_folder) for wave in waves],
     }
 
 
 @dataclass
-class VllmOffline:
-    """One start of the driver."""
+class InProcess:
+    """One start of the launcher, with all its ranks."""
 
     runtime: Runtime
     session: Session
@@ -66,13 +93,21 @@ class VllmOffline:
 
     @property
     def log(self) -> Path:
-        """The driver's output."""
+        """The launcher's output; each rank has a log of its own beside it."""
         return self.folder / "driver.log"
 
     def run(self, waves: list[BatchWave], tick: Tick) -> Generator[Event, None, None]:
-        job, events = self.folder / "job.json", self.folder / "events.jsonl"
-        write_json(job, driver_job(self.session, self.model_folder, self.run_folder, waves, events))
-        command = driver_command(
+        job, events = self.folder / JOB, self.folder / EVENTS
+        content = launcher_job(
+            self.session,
+            waves,
+            self.limits,
+            model_folder=self.model_folder,
+            run_folder=self.run_folder,
+            folder=self.folder,
+        )
+        write_json(job, content)
+        command = launcher_command(
             self.session,
             job,
             self.code,
@@ -86,31 +121,38 @@ class VllmOffline:
             running.stop(grace=self.limits.stop_s)
 
     def _follow(self, running: Running, events: Path, tick: Tick) -> Iterator[Event]:
-        """Yield events until the driver ends; each of them starts a new deadline."""
-        last, since, allowed = "start", self.clock.monotonic(), self.limits.engine_start_s
+        """Yield events until the launcher ends; each of them starts a new deadline."""
+        last, since, allowed = "start", self.clock.monotonic(), self._limit("start")
         while True:
             code = running.poll()
             for event in self._new_events(events):
-                last, since, allowed = event["event"], self.clock.monotonic(), self.limits.wave_s
+                last, since = event["event"], self.clock.monotonic()
+                allowed = self._limit(last)
                 yield event
             if code is not None:
                 running.wait(0, tick)
                 if code == 0 and last == "finished":
                     return
                 raise EngineError(
-                    f"the driver stopped after '{last}' (exit {code}); its last lines:\n"
+                    f"the engine stopped after '{last}' (exit {code}); its last lines:\n"
                     f"{log_tail(self.log)}",
                     usually="a setting that this release refuses, or too little memory",
                     next_step=f"read {self.log}",
                 )
             if self.clock.monotonic() - since > allowed:
                 raise EngineError(
-                    f"the driver gave no sign for {allowed:.0f} s after '{last}'; "
+                    f"the engine gave no sign for {allowed:.0f} s after '{last}'; "
                     f"its last lines:\n{log_tail(self.log)}",
                     usually="it hangs, or this machine is much slower than the suite expects",
                     next_step=f"read {self.log}, or raise `limits` in the suite",
                 )
             running.wait(POLL_SECONDS, tick)
+
+    def _limit(self, last: str) -> float:
+        """Return how long the next event may take, in seconds."""
+        starting = last in ("start", "starting")
+        limit = self.limits.engine_start_s if starting else self.limits.wave_s
+        return limit * MARGIN
 
     def _new_events(self, events: Path) -> Iterator[Event]:
         """Yield events that were not seen yet; a line without its end is still being written."""

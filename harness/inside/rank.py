@@ -1,0 +1,135 @@
+"""One rank of an in-process engine: it does what `harness.inside.launcher` tells it.
+
+``python3 -m harness.inside.rank JOB.json RANK ORDERS ANSWERS``, the last two being inherited file
+descriptors. Orders: arm (read a wave's prompts), go, close. When the launcher is gone, so is the
+rank: a thread sees its pipe close.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.inside.jobs import read_job
+
+Prompt = tuple[int, list[int]]
+"""Its place in the workload's file, and its token ids."""
+
+
+class Backend(Protocol):
+    """An engine as a rank drives it."""
+
+    def info(self) -> dict[str, Any]:
+        """Return what it is: engine, version, sampling, kv_cache_tokens, max_num_seqs."""
+        ...
+
+    def run(self, wave: dict[str, Any], prompts: list[Prompt]) -> dict[str, Any]:
+        """Serve ``prompts``; return start and end, counts, and one record for each request."""
+        ...
+
+    def close(self) -> None:
+        """Shut the engine down, on all ranks together."""
+        ...
+
+
+def request_record(index: int, prompt_tokens: int, start: float) -> dict[str, Any]:
+    """Return an empty record of one request; times are of the machine's monotonic clock."""
+    return {
+        "index": index,
+        "start": start,
+        "first_token": None,
+        "last_token": None,
+        "prompt_tokens": prompt_tokens,
+        "output_tokens": 0,
+        "finish_reason": "",
+        "drafted": 0,
+        "accepted": 0,
+        "drafting_steps": 0,
+    }
+
+
+def share(prompts: list[list[int]], rank: int, ranks: int) -> list[Prompt]:
+    """Return this rank's prompts: r, r + ranks, r + 2 x ranks, ..."""
+    return [(index, prompts[index]) for index in range(rank, len(prompts), ranks)]
+
+
+def make_backend(job: dict[str, Any], rank: int) -> Backend:
+    """Start the job's engine in this process."""
+    if job["backend"] == "deepinfer":
+        from harness.inside.deepinfer_rank import DeepInferRank
+
+        return DeepInferRank(job, rank)
+    if job["backend"] == "gin-probe":
+        from harness.inside.gin_probe import GinProbe
+
+        return GinProbe(job, rank)
+    from harness.inside.vllm_rank import VllmRank
+
+    return VllmRank(job, rank)
+
+
+def _orders(descriptor: int) -> Iterator[dict[str, Any]]:
+    """Yield orders; end this process at once when the launcher is gone, whatever it is doing."""
+    inbox: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    def read() -> None:
+        with os.fdopen(descriptor, encoding="utf-8") as stream:
+            for line in stream:
+                inbox.put(json.loads(line))
+        os._exit(1)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        yield inbox.get()
+
+
+def main() -> None:
+    """Start the engine, then carry out orders until told to close."""
+    rank, orders, answers = (int(argument) for argument in sys.argv[2:5])
+    job = read_job()
+
+    def answer(event: str, **fields: object) -> None:
+        line = json.dumps({"event": event, **fields}, allow_nan=False) + "\n"
+        with os.fdopen(os.dup(answers), "w", encoding="utf-8") as stream:
+            stream.write(line)
+
+    stream = _orders(orders)
+    try:
+        backend = make_backend(job, rank)
+        answer("ready", **backend.info())
+        prompts: list[Prompt] = []
+        wave: dict[str, Any] = {}
+        digest = ""
+        for order in stream:
+            if order["order"] == "arm":
+                wave = order["wave"]
+                text = Path(wave["ids"]).read_bytes()
+                digest = hashlib.sha256(text).hexdigest()
+                ids = [json.loads(line)["prompt_token_ids"] for line in text.splitlines()]
+                prompts = share(ids, rank, job["ranks"])
+                answer("armed")
+            elif order["order"] == "go":
+                answer("done", ids_sha256=digest, **backend.run(wave, prompts))
+            else:
+                backend.close()
+                answer("closed")
+                break
+    except BaseException as error:
+        traceback.print_exc()
+        answer("failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
+        raise
+    # An engine's own threads must not keep the process.
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

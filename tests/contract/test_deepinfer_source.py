@@ -1,0 +1,280 @@
+"""What the driver relies on exists in DeepInfer's own source, and means what it relies on.
+
+`nox -s contract` fetches the sdists by hash and names their folder in ``DEEPINFER_SOURCES``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines import gin_probe
+from harness.inside import launcher
+from harness.suite.load import load_suite, recipes_folder
+from tests.contract.source import REQUIRED, Source, parameters
+from tests.inside.conftest import DOUBLES
+
+pytestmark = pytest.mark.contract
+
+SUITE = "deepseek-v41-flash-8xb300"
+
+
+@pytest.fixture(scope="session")
+def package() -> Path:
+    return Path(os.environ["DEEPINFER_SOURCES"]) / "deepinfer-0.1.0"
+
+
+def source(package: Path, name: str) -> Source:
+    return Source(package / "deepinfer" / name)
+
+
+# Every keyword that harness/inside/deepinfer_rank.py passes, by file, class and method.
+CALLS = {
+    ("entrypoints/llm.py", "LLM", "generate"): ("prompt_token_ids", "sampling_params", "use_tqdm"),
+    ("entrypoints/llm.py", "LLM", "__init__"): (
+        *("model", "decode_sequence", "expert_parallel_size", "gpu_memory_utilization"),
+    ),
+    ("engine/llm_engine.py", "LLMEngine", "add_request"): (
+        *("user_id", "request_id", "sampling_params", "prompt_token_ids", "multi_modal_data"),
+    ),
+    ("sampling_params.py", "SamplingParams", "__init__"): (
+        *("temperature", "top_p", "top_k", "ignore_eos", "max_tokens", "seq_seed"),
+    ),
+}
+
+
+@pytest.mark.parametrize("where", CALLS, ids="/".join)
+def test_every_keyword_that_is_passed_exists(package: Path, where: tuple[str, str, str]) -> None:
+    file, cls, method = where
+    known = parameters(source(package, file).method(cls, method))
+    assert [name for name in CALLS[where] if name not in known] == []
+
+
+def test_nothing_required_is_left_out(package: Path) -> None:
+    for (file, cls, method), passed in CALLS.items():
+        known = parameters(source(package, file).method(cls, method))
+        lacking = [name for name, default in known.items() if default == REQUIRED]
+        assert set(lacking) <= set(passed), f"{cls}.{method} also wants {lacking}"
+
+
+@pytest.mark.parametrize("name", ["generate", "close", "_add_request", "_run_engine"])
+def test_llm_has(package: Path, name: str) -> None:
+    source(package, "entrypoints/llm.py").method("LLM", name)
+
+
+@pytest.mark.parametrize(
+    "name", ["add_request", "has_unfinished_requests", "step", "flush_inflight_reqs", "close"]
+)
+def test_engine_has(package: Path, name: str) -> None:
+    source(package, "engine/llm_engine.py").method("LLMEngine", name)
+
+
+def test_engine_holds_what_is_read_from_it(package: Path) -> None:
+    held = source(package, "engine/llm_engine.py").assigned("LLMEngine", "__init__")
+    assert {"scheduler", "generate_step", "multi_modal_processor"} <= held
+    text = source(package, "engine/llm_engine.py").text
+    assert "self.cache_config" in text
+    assert "self.generate_step += 1" in text
+    assert "llm_engine" in source(package, "entrypoints/llm.py").assigned("LLM", "__init__")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("get_request_id", "get_prompt_len", "get_finish_reason", "get_finished"),
+        *("get_draft_tok", "get_accept_tok", "clone"),
+        *("draft_tok", "accept_tok", "finished", "prompt_len", "finish_reason"),
+    ],
+)
+def test_request_output_has(package: Path, name: str) -> None:
+    assert name in source(package, "_C/engine.pyi").methods("RequestOutput")
+
+
+@pytest.mark.parametrize("name", ["decode_step", "get_num_preempted_seqs"])
+def test_scheduler_has(package: Path, name: str) -> None:
+    stub = source(package, "_C/engine.pyi")
+    assert name in stub.methods("Scheduler")
+    assert "@decode_step.setter" in stub.text
+
+
+def test_recipes_set_what_the_engine_takes(package: Path) -> None:
+    fields = source(package, "engine/arg_utils.py").fields("EngineArgs")
+    known = source(package, "environ.py").text
+    for name, recipe in load_suite(SUITE, recipes_folder()).recipes.items():
+        if recipe.engine == "deepinfer":
+            settings = {*recipe.args, *(key for sizing in recipe.sizing for key in sizing.args)}
+            assert settings <= set(fields), name
+            for variable in recipe.env:
+                assert re.search(rf"^    {variable} = EnvVar\.", known, re.MULTILINE), variable
+
+
+DEFAULTS = {
+    "DEEPINFER_USE_NEXTN_DECODE": "5",
+    "DEEPINFER_CUDAGRAPH_BATCH_SIZE_INTERVAL": "8",
+    "DEEPINFER_PREFILL_ATTEMPT_INTERVAL": "70",
+    "DEEPINFER_PREFILL_ANY_ATTEMPT_INTERVAL": "100",
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_environment_defaults(package: Path, name: str) -> None:
+    text = source(package, "environ.py").text
+    found = re.search(rf"^    {name} = EnvVar\.int\(default=([^)]*)\)", text, re.MULTILINE)
+    assert found, f"{name} is gone"
+    assert str(eval(found[1], {"__builtins__": {}})) == DEFAULTS[name]  # arithmetic only
+
+
+def test_ranks_would_wait_four_hours_for_one_that_hangs(package: Path) -> None:
+    text = source(package, "environ.py").text
+    assert "DEEPINFER_GLOO_TIMEOUT = EnvVar(lambda v: timedelta(seconds=_float(v, 14400)))" in text
+
+
+def test_recipes_that_call_something_a_default_are_right(package: Path) -> None:
+    fields = source(package, "engine/arg_utils.py").fields("EngineArgs")
+    recipe = load_suite(SUITE, recipes_folder()).recipes["deepinfer"]
+    for name, value in {**recipe.args, **recipe.env}.items():
+        default = fields.get(name) or DEFAULTS.get(name)
+        if "the engine's default" in recipe.why[name]:
+            assert default is not None, name
+            assert float(str(value)) == float(default), name
+        elif default is not None and name not in ("data_parallel_size", "expert_parallel_size"):
+            assert float(str(value)) != float(default), f"{name} is the default: say so"
+
+
+def test_generate_gives_every_request_a_dict_and_an_own_copy(package: Path) -> None:
+    """Why `generate` loses steps, and why `step` passes None."""
+    code = source(package, "entrypoints/llm.py")
+    body = code.text[code.text.index("def _add_request") :]
+    assert "multi_modal_data = dict(image_bytes=[], image_sizes=[])" in body
+    assert "copy.deepcopy(sampling_params)" in body
+    step = source(package, "engine/llm_engine.py").text
+    scheduled = step.index("self.scheduler.schedule(")
+    fetched = step.index("self.multi_modal_processor.fetch()")
+    assert scheduled < fetched, "images are fetched before scheduling now: generate loses no steps"
+
+
+def test_prefill_is_voted_for_at_multiples_of_decode_step(package: Path) -> None:
+    text = (package / "csrc" / "engine" / "scheduler.hpp").read_text()
+    assert "decode_step % prefill_attempt_interval == 0" in text
+    assert "decode_step % prefill_any_attempt_interval == 0" in text
+    bindings = (package / "csrc" / "engine" / "pybind_scheduler.cpp").read_text()
+    assert '.def_readwrite("decode_step", &Scheduler::decode_step)' in bindings
+
+
+def test_drafts_are_counted_with_one_more_on_a_steps_last_token(package: Path) -> None:
+    text = (package / "csrc" / "engine" / "outputs.hpp").read_text()
+    assert "draft_tok" in text
+    assert "accept_tok" in text
+
+
+def test_port_is_shifted_as_the_launcher_expects(package: Path) -> None:
+    text = source(package, "utils.py").text
+    assert f'os.getenv("MASTER_PORT", "23333")) - {launcher.DEEPINFER_PORT_SHIFT}' in text
+
+
+def test_gpu_is_named_by_a_plain_integer(package: Path) -> None:
+    text = source(package, "engine/llm_engine.py").text
+    assert 'list(map(int, os.environ["CUDA_VISIBLE_DEVICES"].split(",")))' in text
+
+
+def test_finish_reason_of_a_full_length(package: Path) -> None:
+    text = (package / "csrc" / "engine" / "sequence.hpp").read_text()
+    assert 'return "length"' in text
+
+
+def test_it_imports_without_torch_or_gpu(package: Path, tmp_path: Path) -> None:
+    """`deepinfer` as it is; `sampling_params` needs one number of torch, which stands in here."""
+    (tmp_path / "torch.py").write_text(
+        "int32 = None\nclass iinfo:\n    max = 2**31 - 1\n    def __init__(self, _): pass\n"
+    )
+    code = (
+        "import deepinfer\n"
+        "assert deepinfer.__version__ == '0.1.0'\n"
+        "assert deepinfer.envs.DEEPINFER_USE_NEXTN_DECODE == 5\n"
+        "from deepinfer.sampling_params import SamplingParams\n"
+        "made = SamplingParams(temperature=0.6, top_p=0.95, top_k=-1, ignore_eos=True,"
+        " max_tokens=1024, seq_seed=7)\n"
+        "assert (made.max_tokens, made.seq_seed, made.ignore_eos) == (1024, 7, True)\n"
+    )
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": f"{package}{os.pathsep}{tmp_path}"}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, cwd=tmp_path)
+
+
+DOUBLED = [
+    ("entrypoints/llm.py", "LLM", "__init__"),
+    ("entrypoints/llm.py", "LLM", "generate"),
+    ("engine/llm_engine.py", "LLMEngine", "add_request"),
+    ("sampling_params.py", "SamplingParams", "__init__"),
+]
+
+
+@pytest.mark.parametrize("where", DOUBLED, ids="/".join)
+def test_the_double_has_the_real_signature(package: Path, where: tuple[str, str, str]) -> None:
+    file, cls, method = where
+    real = parameters(source(package, file).method(cls, method))
+    assert parameters(Source(DOUBLES / "deepinfer" / file).method(cls, method)) == real
+
+
+def test_the_double_has_the_real_engine_arguments(package: Path) -> None:
+    double = Source(DOUBLES / "deepinfer" / "engine" / "arg_utils.py").fields("EngineArgs")
+    real = source(package, "engine/arg_utils.py").fields("EngineArgs")
+    double["engine_type"] = real["engine_type"]
+    assert double == real
+
+
+def test_the_double_has_only_real_accessors(package: Path) -> None:
+    real = source(package, "_C/engine.pyi").methods("RequestOutput")
+    double = Source(DOUBLES / "deepinfer" / "_C" / "engine.py")
+    assert double.methods("RequestOutput") <= real
+    assert set(double.fields("RequestOutput")) <= real
+
+
+def test_a_renamed_keyword_is_named(package: Path, tmp_path: Path) -> None:
+    text = source(package, "entrypoints/llm.py").text
+    changed = tmp_path / "llm.py"
+    changed.write_text(text.replace("prompt_token_ids:", "prompt_ids:"))
+    known = parameters(Source(changed).method("LLM", "generate"))
+    assert "prompt_token_ids" not in known
+
+
+def engram(package: Path) -> Source:
+    return Source(package.parent / "deepinfer_ep-2.5.0" / "deep_ep" / "buffers" / "engram.py")
+
+
+def test_probe_calls_the_real_engram_buffer(package: Path) -> None:
+    """Every keyword, and the order of what harness/inside/gin_probe.py passes by position."""
+    buffer = engram(package)
+    known = parameters(buffer.method("EngramBuffer", "__init__"))
+    passed = {
+        *("group", "num_gpu_bytes", "num_rdma_storage_bytes", "use_cpu_rdma_storage"),
+        *("num_allocated_qps", "qp_depth", "restrict_rd_atomic", "allow_hybrid_mode"),
+        "explicitly_destroy",
+    }
+    assert passed <= set(known)
+    assert {name for name, default in known.items() if default == REQUIRED} <= passed
+    shape = ["num_entries_per_layer", "hidden", "num_max_tokens", "num_entries_per_token"]
+    hint = parameters(buffer.method("EngramBuffer", "get_storage_size_hint"))
+    assert list(hint)[:5] == ["group", *shape]
+    assert list(parameters(buffer.method("EngramBuffer", "set_config")))[:4] == shape
+    config = parameters(buffer.method("EngramBuffer", "get_theoretical_config"))
+    assert list(config)[:4] == ["group", "num_layers", "num_max_tokens", "num_entries_per_token"]
+    assert next(iter(parameters(buffer.method("EngramBuffer", "write")))) == "storages"
+    assert next(iter(parameters(buffer.method("EngramBuffer", "fetch")))) == "indices"
+
+
+def test_outcomes_are_deepeps_own_words(package: Path) -> None:
+    kernels = package.parent / "deepinfer_ep-2.5.0" / "csrc" / "kernels" / "comm"
+    text = (kernels / "context.cpp").read_text() + (kernels / "symmetric.hpp").read_text()
+    for words in (
+        "NCCL GIN is unavailable",
+        "NCCL GDAKI is unavailable",
+        "`pidfd_open` failed",
+        "`pidfd_getfd` failed",
+    ):
+        assert words in text
+        assert gin_probe.outcome_of(1, words) != "unknown"
