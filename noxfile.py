@@ -116,6 +116,13 @@ def docker(session: nox.Session) -> None:
     session.run("pytest", "-m", "docker", *session.posargs)
 
 
+@nox.session(default=False)
+def image_contract(session: nox.Session) -> None:
+    """Write docker/deepinfer/contract.json anew, from a built image (of the lock, or named)."""
+    session.install("-e", ".")
+    session.run("python", "-m", "tests.tools.image_contract", *session.posargs)
+
+
 @nox.session(default=False, python="3.12")
 def contract(session: nox.Session) -> None:
     """Hold the DeepInfer driver to the package's own source, fetched by hash; runs none of it."""

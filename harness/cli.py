@@ -79,13 +79,13 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(verb=verbs.run)
 
     images = subparsers.add_parser("images", help="list every image: pin, present, verified")
-    _add_bases(images)
+    _add_images(images)
     images.set_defaults(verb=verbs.images)
 
     build = subparsers.add_parser("build", help="pull or build images, and run nothing")
     build.add_argument("image", nargs="*", metavar="IMAGE", help="default: all")
     build.add_argument("--anew", action="store_true", help="also where it is there already")
-    _add_bases(build)
+    _add_images(build)
     build.set_defaults(verb=verbs.build)
 
     published = subparsers.add_parser("published", help="print the publication's own tables")
@@ -128,10 +128,10 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="last resort where RDMA fails: privileged containers for DeepInfer; recorded",
     )
-    _add_bases(parser)
+    _add_images(parser)
 
 
-def _add_bases(parser: argparse.ArgumentParser) -> None:
+def _add_images(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base",
         action="append",
@@ -140,14 +140,22 @@ def _add_bases(parser: argparse.ArgumentParser) -> None:
         metavar="BASE=IMAGE",
         help="build on a local image in place of a locked base; recorded",
     )
+    parser.add_argument(
+        "--build-arg",
+        action="append",
+        type=_replacement,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a build argument in place of the lock's; recorded",
+    )
 
 
 def _replacement(text: str) -> tuple[str, str]:
-    base, equals, image = text.partition("=")
-    if not (base and equals and image):
-        msg = f"{text!r} is not BASE=IMAGE"
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        msg = f"{text!r} is not NAME=VALUE"
         raise argparse.ArgumentTypeError(msg)
-    return base, image
+    return name, value
 
 
 def _positive(text: str) -> int:

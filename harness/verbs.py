@@ -228,7 +228,7 @@ def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
 def _images(options: argparse.Namespace) -> Images:
     """Return the lock of docker/, with the bases that the user replaces by local images."""
     replaced = dict(options.base)
-    images = Images(images_folder(), replaced)
+    images = Images(images_folder(), replaced, dict(options.build_arg))
     if unknown := sorted(set(replaced) - set(images.file.bases)):
         known = images.file.bases
         raise UsageError(

@@ -62,11 +62,11 @@ def plan_build(name: str, images: Images, cache: Path) -> BuildPlan:
     """Plan the build of ``name`` on this host."""
     image, folder, pin = images.image(name), images.folder(name), images.pin(name)
     context = cache / "contexts" / f"{name}-{pin[:12]}" if image.wheels_for else folder
-    args = {"BASE": images.base_reference(name), **image.build_args}
+    args = {"BASE": images.base_reference(name), **images.build_args(name)}
     for source in image.sources:
         args["SDIST_" + source.name.upper().replace("-", "_")] = source.requirement
     if image.memory_per_job_gb:
-        args["JOBS"] = str(parallel_jobs(image.memory_per_job_gb))
+        args.setdefault("JOBS", str(parallel_jobs(image.memory_per_job_gb)))
     return BuildPlan(
         image=name,
         tag=images.run_reference(name),

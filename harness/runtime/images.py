@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +22,10 @@ from harness.suite.model import Identifier, Strict
 LOCK_FILE = "images.lock.yaml"
 LOCK = "requirements.lock"
 ACCELERATOR_LOCK = "torch-cuda.lock"
+CONTRACT = "contract.json"
+"""What a built image offers, as it said itself."""
+NOT_BUILT = (CONTRACT, "README.md")
+"""Files of an image's folder that come from a build, or tell of one, and decide none."""
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -102,6 +107,8 @@ class Images:
     root: Path
     replaced: Mapping[str, str] = field(default_factory=dict)
     """Base -> reference of an image of this host's engine, used in its place and said so."""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    """Build arguments that the user gives in place of the lock's or the Dockerfile's."""
 
     @functools.cached_property
     def file(self) -> ImagesFile:
@@ -145,6 +152,15 @@ class Images:
         """Return the folder of its Dockerfile and locks."""
         return self.root / (self.image(name).folder or name)
 
+    def build_args(self, name: str) -> dict[str, str]:
+        """Return the build arguments of ``name``: the lock's, then the user's that it knows."""
+        entry = self.image(name)
+        dockerfile = self.folder(name) / "Dockerfile"
+        text = dockerfile.read_text(encoding="utf-8") if dockerfile.exists() else ""
+        known = set(re.findall(r"^ARG (\w+)", text, re.MULTILINE))
+        given = {key: value for key, value in self.arguments.items() if key in known}
+        return {**entry.build_args, **given}
+
     def run_reference(self, name: str) -> str:
         """Return what `docker run` is given: the base by digest, or the tag that a build gives."""
         if not self.is_built(name):
@@ -167,8 +183,12 @@ class Images:
         parts = {
             "base": self.base_reference(name),
             "sources": [source.model_dump() for source in entry.sources],
-            "build_args": entry.build_args,
-            "files": {str(path.relative_to(folder)): sha256_of(path) for path in files},
+            "build_args": self.build_args(name),
+            "files": {
+                str(path.relative_to(folder)): sha256_of(path)
+                for path in files
+                if path.name not in NOT_BUILT
+            },
         }
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

@@ -37,6 +37,14 @@ def test_a_replaced_base_is_another_pin() -> None:
     assert replaced.pin("vllm") == LOCKED.pin("vllm")
 
 
+def test_build_arguments_are_given_to_those_that_know_them() -> None:
+    given = Images(images_folder(), arguments={"APT": "g++", "CUDA_VERSION": "13.3"})
+    assert given.build_args("deepinfer") == {"APT": "g++", "CUDA_VERSION": "13.3"}
+    assert given.build_args("vllm-cpu") == {}
+    assert given.pin("deepinfer") != LOCKED.pin("deepinfer")
+    assert given.pin("vllm-cpu") == LOCKED.pin("vllm-cpu")
+
+
 def copy(folder: Path) -> Images:
     """Copy the lock, and one image's folder, to where they can be changed."""
     text = (images_folder() / "images.lock.yaml").read_text()
@@ -53,6 +61,14 @@ def test_every_file_of_the_folder_decides_the_pin(name: str, tmp_path: Path) -> 
     before = images.pin("deepinfer")
     (tmp_path / "deepinfer" / name).write_text("changed\n")
     assert images.pin("deepinfer") != before
+
+
+@pytest.mark.parametrize("name", ["contract.json", "README.md"])
+def test_what_tells_of_a_build_decides_none(name: str, tmp_path: Path) -> None:
+    images = copy(tmp_path)
+    before = images.pin("deepinfer")
+    (tmp_path / "deepinfer" / name).write_text("from a build\n")
+    assert images.pin("deepinfer") == before
 
 
 def test_unknown_image_names_the_nearest() -> None:
