@@ -23,6 +23,7 @@ PATIENCE = 90
 
 
 PYTEST = ("pytest", "-n", "auto")
+LINUX = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
 UNIT = "not (real or docker or contract)"
 
 
@@ -70,8 +71,8 @@ def run(session: nox.Session, recipe: str) -> None:
     harness(session, "run", "--only", recipe, *session.posargs)
 
 
-# The folders of docker/, and the images that are pulled as they are.
-IMAGES = ("deepinfer", "deepinfer-cuda-13-2", "vllm", "vllm-cpu")
+# Those of docker/images.lock.yaml that a default recipe needs.
+IMAGES = ("deepinfer", "vllm", "vllm-cpu")
 
 
 @nox.session(default=False)
@@ -125,9 +126,17 @@ def image_contract(session: nox.Session) -> None:
 
 @nox.session(default=False, python="3.12")
 def contract(session: nox.Session) -> None:
-    """Hold the DeepInfer driver to the package's own source, fetched by hash; runs none of it."""
+    """Hold the DeepInfer driver to the package's own source, fetched by hash; runs none of it.
+
+    Also resolves its image's lock again, so that a hash which is gone is found without a build.
+    """
     install_tests(session)
-    folder = Path(session.create_tmp()) / "sources"
+    session.install("uv>=0.9")
+    lock, resolved = ROOT / "docker" / "deepinfer" / "requirements.lock", session.create_tmp()
+    again = str(Path(resolved) / "again.lock")
+    resolve(session, lock, again, *LINUX, "--no-deps", "--only-binary", ":all:")
+    session.run("python", "-m", "tests.contract.check_lock", str(lock), again)
+    folder = Path(resolved) / "sources"
     session.run("python", "-m", "tests.contract.fetch", str(folder))
     session.run(
         *("pytest", "-m", "contract", *session.posargs), env={"DEEPINFER_SOURCES": str(folder)}
@@ -150,18 +159,20 @@ def lock(session: nox.Session) -> None:
     session.install("-e", ".", "uv>=0.9")
     cpu, deepinfer = ROOT / "docker" / "vllm-cpu", ROOT / "docker" / "deepinfer"
     whole = Path(session.create_tmp()) / "whole.lock"
-    resolve(session, cpu, whole, "--universal", "--python-version", "3.11")
+    overrides = ("--overrides", str(cpu / "overrides.txt"))
+    every = ("--universal", "--python-version", "3.11")
+    resolve(session, cpu / "requirements.in", str(whole), *every, *overrides)
     session.run("python", "-m", "harness.runtime.locks", str(whole), str(cpu))
-    linux = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
-    resolve(session, deepinfer, deepinfer / "requirements.lock", *linux, "--only-binary", ":all:")
+    overrides = ("--overrides", str(deepinfer / "overrides.txt"))
+    wanted, output = deepinfer / "requirements.in", deepinfer / "requirements.lock"
+    resolve(session, wanted, str(output), *LINUX, *overrides, "--only-binary", ":all:")
 
 
-def resolve(session: nox.Session, folder: Path, output: Path, *options: str) -> None:
-    """Resolve one folder's requirements into a lock with hashes."""
+def resolve(session: nox.Session, wanted: Path, output: str, *options: str) -> None:
+    """Resolve requirements into a lock with hashes."""
     session.run(
         *("uv", "pip", "compile", "--quiet", *options),
         *("--generate-hashes", "--no-annotate", "--no-header", "--no-emit-index-url"),
-        *("--overrides", str(folder / "overrides.txt"), "--output-file", str(output)),
-        str(folder / "requirements.in"),
+        *("--output-file", output, str(wanted)),
         silent=True,
     )

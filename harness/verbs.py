@@ -119,7 +119,8 @@ def build(options: argparse.Namespace, console: Console) -> int:
     store = _store(options, progress)
     for name in options.image:
         store.images.image(name)
-    for name in options.image or store.images.file.images:
+    every = store.images.file.images
+    for name in options.image or [name for name, entry in every.items() if not entry.when_named]:
         record = store.ensure(name, anew=options.anew)
         _print(describe_record(record))
     return EXIT_MEASURED

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from harness.files import read_record, write_text
-from harness.report import compared, evidence, images
+from harness.report import compared, evidence, images, in_process
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill
 from harness.results.collect import Results, collect
@@ -44,7 +44,9 @@ def render(directory: RunDirectory, results: Results) -> str:
             if reference
             else []
         ),
+        in_process.driving(results),
         evidence.cells(results),
+        in_process.ranks(results),
         evidence.sessions(directory, results),
         evidence.prompts(directory, results),
         evidence.settings(results),
@@ -135,7 +137,7 @@ def _before_quoting(results: Results) -> str:
         ),
         "No temperature is sent; every engine takes the model's own generation config.",
     ]
-    notes += [*images.notes(results), *plan.notes]
+    notes += [*images.notes(results), *in_process.notes(results), *plan.notes]
     body = "\n".join(f"- {note}" for note in notes)
     return f"## What to know before quoting this\n\n{body}"
 

@@ -28,6 +28,8 @@ class RankShare:
     requests: int
     output_throughput: float
     preempted: int
+    engine_steps: int | None
+    """Steps of the engine in the wave, prefill and decode; None where it does not count them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +94,7 @@ class _Rank(_Read):
     requests: int
     output_tokens: int
     preempted: int = 0
+    engine_steps: int | None = None
 
 
 class _Batch(_Read):
@@ -166,6 +169,7 @@ def read_batch(path: Path) -> Measurement:
                 requests=each.requests,
                 output_throughput=each.output_tokens / (each.end_s - each.start_s),
                 preempted=each.preempted,
+                engine_steps=each.engine_steps,
             )
             for each in batch.ranks
             if each.end_s > each.start_s

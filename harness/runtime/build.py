@@ -200,7 +200,8 @@ class Builder:
         if code != 0:
             raise _build_failed(plan, code, read.failure(), log)
         seconds = self.clock.monotonic() - began
-        return BuildResult(tuple(read.steps), round(seconds, 1), log)
+        steps = sorted(read.steps, key=lambda step: int(step.text.partition("/")[0]))
+        return BuildResult(tuple(steps), round(seconds, 1), log)
 
     def _fill_context(self, plan: BuildPlan, log: Path) -> None:
         """Copy the Dockerfile's folder, and fetch wheels beside it, unless that is done."""

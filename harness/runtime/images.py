@@ -82,6 +82,8 @@ class Image(Strict):
     """Memory that one compiler process takes at most; it bounds the build argument JOBS."""
     local: bool = False
     """Whether the locks also make it as a virtual environment."""
+    when_named: bool = False
+    """Built only when it is named, or when a recipe that runs needs it."""
 
 
 class ImagesFile(Strict):

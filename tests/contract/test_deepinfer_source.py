@@ -15,7 +15,9 @@ import pytest
 
 from harness.engines import gin_probe
 from harness.inside import launcher
+from harness.report.in_process import DEPARTS
 from harness.suite.load import load_suite, recipes_folder
+from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters
 from tests.inside.conftest import DOUBLES
 
@@ -31,21 +33,6 @@ def package() -> Path:
 
 def source(package: Path, name: str) -> Source:
     return Source(package / "deepinfer" / name)
-
-
-# Every keyword that harness/inside/deepinfer_rank.py passes, by file, class and method.
-CALLS = {
-    ("entrypoints/llm.py", "LLM", "generate"): ("prompt_token_ids", "sampling_params", "use_tqdm"),
-    ("entrypoints/llm.py", "LLM", "__init__"): (
-        *("model", "decode_sequence", "expert_parallel_size", "gpu_memory_utilization"),
-    ),
-    ("engine/llm_engine.py", "LLMEngine", "add_request"): (
-        *("user_id", "request_id", "sampling_params", "prompt_token_ids", "multi_modal_data"),
-    ),
-    ("sampling_params.py", "SamplingParams", "__init__"): (
-        *("temperature", "top_p", "top_k", "ignore_eos", "max_tokens", "seq_seed"),
-    ),
-}
 
 
 @pytest.mark.parametrize("where", CALLS, ids="/".join)
@@ -85,11 +72,7 @@ def test_engine_holds_what_is_read_from_it(package: Path) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        *("get_request_id", "get_prompt_len", "get_finish_reason", "get_finished"),
-        *("get_draft_tok", "get_accept_tok", "clone"),
-        *("draft_tok", "accept_tok", "finished", "prompt_len", "finish_reason"),
-    ],
+    [*ACCESSORS, *FIELDS],
 )
 def test_request_output_has(package: Path, name: str) -> None:
     assert name in source(package, "_C/engine.pyi").methods("RequestOutput")
@@ -142,8 +125,9 @@ def test_recipes_that_call_something_a_default_are_right(package: Path) -> None:
         if "the engine's default" in recipe.why[name]:
             assert default is not None, name
             assert float(str(value)) == float(default), name
-        elif default is not None and name not in ("data_parallel_size", "expert_parallel_size"):
-            assert float(str(value)) != float(default), f"{name} is the default: say so"
+        elif name not in ("data_parallel_size", "expert_parallel_size"):
+            assert recipe.why[name].startswith(DEPARTS), f"{name} is no default: say so"
+            assert default is None or float(str(value)) != float(default)
 
 
 def test_generate_gives_every_request_a_dict_and_an_own_copy(package: Path) -> None:
@@ -250,11 +234,7 @@ def test_probe_calls_the_real_engram_buffer(package: Path) -> None:
     """Every keyword, and the order of what harness/inside/gin_probe.py passes by position."""
     buffer = engram(package)
     known = parameters(buffer.method("EngramBuffer", "__init__"))
-    passed = {
-        *("group", "num_gpu_bytes", "num_rdma_storage_bytes", "use_cpu_rdma_storage"),
-        *("num_allocated_qps", "qp_depth", "restrict_rd_atomic", "allow_hybrid_mode"),
-        "explicitly_destroy",
-    }
+    passed = set(ENGRAM)
     assert passed <= set(known)
     assert {name for name, default in known.items() if default == REQUIRED} <= passed
     shape = ["num_entries_per_layer", "hidden", "num_max_tokens", "num_entries_per_token"]

@@ -1,0 +1,129 @@
+"""What must be said of engines without a server: how they were driven, and what that costs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from harness.report.markdown import DASH, code, escape, link, table
+from harness.report.tables import number
+from harness.results.collect import CellResult, Results
+from harness.suite.plan import Session
+
+DEPARTS = "departs from the default"
+"""How a recipe marks a setting that is not the engine's own default; a contract test checks it."""
+
+
+def driving(results: Results) -> str:
+    """Return the two ways of driving one engine side by side, where a run has both.
+
+    How much of a published gap is the way of driving is then a measured number.
+    """
+    rows = []
+    for called, stepped in _pairs(results.plan.sessions):
+        workloads = [cell.workload for cell in stepped.cells]
+        for workload in dict.fromkeys(workloads):
+            ours, theirs = (
+                _first(results, session.recipe, workload) for session in (stepped, called)
+            )
+            if ours is None or theirs is None:
+                continue
+            rows.append([f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)])
+    if not rows:
+        return ""
+    header = ["engine, workload", "generate", "wave", "steps", "step", "wave", "steps"]
+    text = (
+        "`LLM.generate` is the call that the package offers; `step` adds the same requests and "
+        "steps the engine by hand, so that no decode steps pass before the first prefill. Output "
+        "tok/s, seconds of the whole wave, and engine steps of one rank."
+    )
+    return f"## Two ways of driving\n\n{text}\n\n{table(header, rows)}"
+
+
+def _pairs(sessions: tuple[Session, ...]) -> Iterator[tuple[Session, Session]]:
+    """Yield sessions that differ in nothing but the way of driving: generate first, then step."""
+    for called, stepped in itertools.permutations(sessions, 2):
+        same = (called.image, called.args, called.env) == (stepped.image, stepped.args, stepped.env)
+        if same and (called.drive, stepped.drive) == ("generate", "step"):
+            yield called, stepped
+
+
+def _first(results: Results, recipe: str, workload: str) -> CellResult | None:
+    return next((each for each in results.of(recipe, workload) if each.measurement), None)
+
+
+def _cells(each: CellResult) -> list[str]:
+    found = each.measurement
+    assert found is not None
+    steps = found.ranks[0].engine_steps if found.ranks else None
+    return [
+        link(number(found.output_throughput, "output_throughput"), each.file or each.cell.folder),
+        f"{found.duration_s:.1f} s",
+        f"{steps:,}" if steps is not None else DASH,
+    ]
+
+
+def ranks(results: Results) -> str:
+    """Return each cell that several ranks served: their spread, drafts and preemptions."""
+    rows = []
+    for each in results.cells:
+        found = each.measurement
+        if found is None or len(found.ranks) < 2:
+            continue
+        rates = [share.output_throughput for share in found.ranks]
+        rows.append(
+            [
+                link(each.cell.id, each.file or each.cell.folder),
+                str(len(found.ranks)),
+                " to ".join(number(rate, "output_throughput") for rate in (min(rates), max(rates))),
+                DASH if found.acceptance_percent is None else f"{found.acceptance_percent:.1f}%",
+                DASH if found.acceptance_length is None else f"{found.acceptance_length:.2f}",
+                f"{sum(share.preempted for share in found.ranks):,}",
+            ]
+        )
+    if not rows:
+        return ""
+    header = ["cell", "ranks", "output tok/s of one rank", "accepted", "length", "preempted"]
+    return "## Ranks of in-process engines\n\n" + table(header, rows)
+
+
+def notes(results: Results) -> Iterator[str]:
+    """Yield what must be known of in-process engines before a number is quoted."""
+    deepinfer = [each for each in results.plan.sessions if each.engine == "deepinfer"]
+    for session in deepinfer:
+        yield from _queueing(session)
+    departs = {
+        name: session.why[name]
+        for session in deepinfer
+        for name in {**session.args, **session.env}
+        if session.why[name].startswith(DEPARTS)
+    }
+    for name, why in departs.items():
+        yield f"DeepInfer {code(name)} {escape(why)}."
+    if deepinfer:
+        yield (
+            "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is queueing "
+            "within the burst, where vLLM mixes prompts and decoding. Several drafted tokens share "
+            "one time, so no time between tokens is given for it."
+        )
+    if any(session.drive == "generate" for session in deepinfer):
+        yield (
+            "Through `LLM.generate` tokens have no times: TTFT and TPOT are not measured there, "
+            "and the wave ends when the call returns."
+        )
+
+
+def _queueing(session: Session) -> Iterator[str]:
+    """Yield how many requests of a cell run at once, where others have to wait."""
+    limit = session.args.get("max_num_seqs")
+    if not isinstance(limit, int):
+        return
+    at_once = limit * session.ranks
+    for workload, concurrency in {
+        cell.workload: cell.load.concurrency for cell in session.cells
+    }.items():
+        if concurrency > at_once:
+            yield (
+                f"{session.recipe}/{workload}: of {concurrency:,} requests {at_once:,} run at once "
+                f"({session.ranks} ranks x {limit}, max\\_num\\_seqs), the others queue."
+            )
