@@ -58,9 +58,12 @@ class Attempt:
     env: Mapping[str, str]
 
 
+AS_CHOSEN = Attempt("as-chosen", {})
+
+
 def attempts(choice: RdmaChoice) -> list[Attempt]:
     """Return what is tried, in order: as chosen, without fused NICs, one NIC alone."""
-    tried = [Attempt("as-chosen", {})]
+    tried = [AS_CHOSEN]
     unfused = {"NCCL_IB_MERGE_NICS": "0"}
     if not choice.dual_port:
         tried.append(Attempt("merge-nics-0", unfused))

@@ -39,10 +39,20 @@ def export(client_args: list[str], tokenizer: TokenizerLike) -> tuple[list[str],
     return texts, [list(tokenizer.encode(text)) for text in texts]
 
 
+def reserved_ids(model: Path, tokenizer: TokenizerLike) -> set[int]:
+    """Return ids that are no text: the tokenizer's special ones, and the model's image token."""
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    images = {value for name, value in config.items() if name.endswith("image_token_id")}
+    return {*tokenizer.all_special_ids, *images}
+
+
 def main() -> None:
     """Write every set of the job, ids first, manifest last."""
     job = read_job()
     tokenizer = get_tokenizer(job["model"], tokenizer_mode=job["tokenizer_mode"])
+    reserved = reserved_ids(Path(job["model"]), tokenizer)
+    # What the tokenizer adds to any text is part of every prompt.
+    added = sum(token in reserved for token in tokenizer.encode(""))
     for wanted in job["sets"]:
         texts, ids = export(wanted["client_args"], tokenizer)
         lines = "".join(json.dumps({"prompt_token_ids": each}) + "\n" for each in ids)
@@ -54,6 +64,9 @@ def main() -> None:
             "special_token_ids": sorted(tokenizer.all_special_ids),
             "count": len(ids),
             "lengths": [len(each) for each in ids],
+            "with_reserved_ids": sum(
+                sum(token in reserved for token in each) > added for each in ids
+            ),
             "sha256": hashlib.sha256(lines.encode()).hexdigest(),
             "samples": [{"index": index, "text": texts[index]} for index in picked],
         }

@@ -50,6 +50,11 @@ def batch_rules(found: Measurement, load: Load, manifest: Manifest | None) -> It
             f"the engine read other prompts than the server's: sha256 {found.ids_sha256}, "
             f"the manifest says {manifest.sha256}"
         )
+    if manifest is not None and manifest.with_reserved_ids:
+        yield (
+            f"{manifest.with_reserved_ids} prompts hold special or image tokens, which engines "
+            "treat in ways of their own"
+        )
     for name, value in (("wave", found.duration_s), ("mean TTFT", found.mean_ttft_ms)):
         if value is not None and not (math.isfinite(value) and value > 0):
             yield f"the {name} is {value}, which no request can have taken"

@@ -45,6 +45,8 @@ class Manifest(Strict):
     special_token_ids: Annotated[tuple[int, ...], Field(strict=False)]
     count: int
     lengths: Annotated[tuple[int, ...], Field(strict=False)]
+    with_reserved_ids: int
+    """Prompts with special or image tokens beside those that the tokenizer adds to any text."""
     sha256: str
     samples: Annotated[tuple[Sample, ...], Field(strict=False)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.clock import stamp
@@ -106,29 +107,38 @@ class BatchSession:
                 pass
 
     def _measure(self, cell: Cell, record: SessionRecord, events: Iterator[Event]) -> None:
-        began = stamp(self.context.clock.now())
+        began = ended = stamp(self.context.clock.now())
         try:
             with self.context.progress.step(cell.id, expected_s=cell.expected_s):
-                _await(events, "wave-finished", cell.id)
+                # The launcher's own times: reading its events can lag behind.
+                began = _moment(_await(events, "wave-started", cell.id))
+                ended = _moment(_await(events, "wave-finished", cell.id))
         except EngineError as error:
-            self._record(cell, record, began, error.what.splitlines()[0])
+            now = stamp(self.context.clock.now())
+            self._record(cell, record, (began, now), error.what.splitlines()[0])
             raise
-        self._record(cell, record, began, None)
+        self._record(cell, record, (began, ended), None)
 
-    def _record(self, cell: Cell, session: SessionRecord, began: str, reason: str | None) -> None:
+    def _record(
+        self, cell: Cell, session: SessionRecord, window: tuple[str, str], reason: str | None
+    ) -> None:
         engine = f"session {session.number} of {session.recipe}"
         record = CellRecord(
             cell=cell.id,
             session=session.folder,
             state="failed" if reason else "ran",
             reason=reason,
-            began=began,
-            ended=stamp(self.context.clock.now()),
+            began=window[0],
+            ended=window[1],
             command=session.command,
             engine_before=engine,
             engine_after="gone" if reason else engine,
         )
         self.context.directory.save_cell(cell, record)
+
+
+def _moment(event: Event) -> str:
+    return stamp(datetime.fromtimestamp(event["time"], UTC))
 
 
 def _await(events: Iterator[Event], name: str, wave: str | None = None) -> Event:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.base import BatchWave
-from harness.engines.gin_probe import PROBE_SECONDS, Attempt, probe_command, probe_job
+from harness.engines.gin_probe import AS_CHOSEN, PROBE_SECONDS, probe_command, probe_job
 from harness.engines.in_process import JOB, launcher_command, launcher_job
 from harness.engines.vllm_server import HOST, serve_command
 from harness.host.rdma import RdmaChoice
@@ -18,8 +18,10 @@ from harness.process import shell_line
 from harness.results.records import session_folder
 from harness.results.run_directory import METRICS, RunDirectory
 from harness.runner.batch_session import batch_waves
+from harness.runner.preflight import needs_rdma
 from harness.runner.prompts import prompts_command, prompts_job
 from harness.runner.server_session import cell_command, warmup_command, warmup_job
+from harness.runner.settle_rdma import FOLDER
 from harness.runtime.base import Lines
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session
@@ -45,13 +47,14 @@ class DryRun:
             yield f"# image {image}: once, kept for later runs"
             yield from self.lines.preparation(image)
             yield ""
-        yield from self._model()
         yield "# the code that runs inside the engines' environments"
         harness = Path(__file__).resolve().parents[1]
         yield shell_line(("mkdir", "-p", str(code / "harness")))
         yield shell_line(("cp", "-r", str(harness / "inside"), str(code / "harness")))
         yield shell_line(("cp", str(harness / "__init__.py"), str(code / "harness")))
         yield ""
+        yield from self._probe()
+        yield from self._model()
         yield "# prompts, before any engine starts"
         job = self.directory.path / "prompts" / "job.json"
         root = str(self.directory.path)
@@ -114,12 +117,6 @@ class DryRun:
         )
         cells = ", ".join(cell.workload for cell in session.cells)
         yield f"# {session.recipe}: warm-ups, then {cells}"
-        if session.container and session.container.rdma:
-            for reason in self.rdma.reasons():
-                yield f"# RDMA {reason}"
-            if not self.rdma.chosen:
-                yield "# no RDMA device of this host fits: replace uverbsN by those of the node"
-            yield from self._probe(session, folder)
         job = launcher_job(
             session,
             waves,
@@ -139,15 +136,23 @@ class DryRun:
         yield from self.lines.folders(command)
         yield self.lines.line(command)
 
-    def _probe(self, session: Session, folder: Path) -> Iterator[str]:
-        """Yield the probe's commands, as far as they are known without the node's devices."""
-        probe = folder / "rdma-probe"
-        yield f"# a probe of at most {PROBE_SECONDS:.0f} s, before any weights are loaded"
-        yield from _write(probe / "job.json", probe_job(session, probe))
-        first = Attempt("as-chosen", {})
-        yield self.lines.line(
-            probe_command(session, first, probe / "job.json", self.directory.code)
-        )
+    def _probe(self) -> Iterator[str]:
+        """Yield the probe of RDMA, where a session needs it, as its first attempt."""
+        session = next((each for each in self.plan.sessions if needs_rdma(each)), None)
+        if session is None:
+            return
+        yield f"# RDMA: a probe of at most {PROBE_SECONDS:.0f} s, before any weights are there"
+        for reason in self.rdma.reasons():
+            yield f"# RDMA {reason}"
+        if not self.rdma.chosen:
+            yield "# no RDMA device of this host fits: replace uverbsN by those of the node"
+        folder = self.directory.path / FOLDER / AS_CHOSEN.name
+        job = folder / "job.json"
+        yield from _write(job, probe_job(session, folder))
+        command = probe_command(session, AS_CHOSEN, job, self.directory.code)
+        yield from self.lines.folders(command)
+        yield self.lines.line(command)
+        yield ""
 
 
 def _write(path: Path, job: object) -> Iterator[str]:

@@ -204,6 +204,7 @@ def prompts(job: dict[str, object]) -> int:
             "special_token_ids": [BEGIN],
             "count": len(texts),
             "lengths": [length + (fault("prompts") == "drift")] * len(texts),
+            "with_reserved_ids": 1 if fault("prompts") == "reserved" else 0,
             "sha256": hashlib.sha256(lines.encode()).hexdigest(),
             "samples": [{"index": 0, "text": texts[0]}],
         }

@@ -7,16 +7,21 @@ import dataclasses
 import json
 import re
 import shutil
+from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.errors import EngineError, HostError
-from harness.process import OWNER_VARIABLE
+from harness.process import OWNER_VARIABLE, Owner
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
+from harness.runtime.base import Command
+from harness.runtime.docker_engine import lost
 from tests.conftest import FACTS, Kit
+from tests.in_process import Done, InProcessRuntime
 
 
 def statuses(kit: Kit) -> dict[str, str]:
@@ -245,3 +250,43 @@ def test_marks_name_the_runs_own_folder(kit: Kit) -> None:
     kit.progress.tick = look  # type: ignore[method-assign]
     directory = kit.run().directory
     assert any(mark.startswith(f"{directory.path}/") for mark in seen)
+
+
+class LosesItsDaemon(InProcessRuntime):
+    """A runtime whose daemon goes away under the client of one cell, some times."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self.times = times
+
+    def start(self, command: Command, *, log: Path, owner: Owner) -> Done:
+        running = super().start(command, log=log, owner=owner)
+        if self.times and "bench" in command.argv and "1k-1-c1" in " ".join(command.argv):
+            self.times -= 1
+            running.wait = _raise(lost("follow a container"))  # type: ignore[method-assign]
+        return running
+
+
+def _raise(error: EngineError) -> Callable[..., int | None]:
+    def wait(*_: object) -> int | None:
+        raise error
+
+    return wait
+
+
+def test_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit) -> None:
+    runtime = LosesItsDaemon(times=1)
+    kit.make_runtime = lambda **_: runtime
+    assert kit.run(only=("server",)).results.complete
+    assert any("Docker's daemon stopped answering" in line for line in kit.progress.lines)
+    assert len(list(kit.runs()[0].glob("sessions/server/*"))) == 2
+
+
+def test_daemon_that_stays_away_leaves_the_cell_to_the_next_call(kit: Kit) -> None:
+    runtime = LosesItsDaemon(times=2)
+    kit.make_runtime = lambda **_: runtime
+    with pytest.raises(EngineError, match="daemon stopped answering"):
+        kit.run(only=("server",))
+    assert statuses(kit) == {"server/128-8-c2/r1": "measured", "server/1k-1-c1/r1": "missing"}
+    assert kit.run(only=("server",)).results.complete
+    assert len(kit.runs()) == 1
