@@ -11,7 +11,7 @@ from pathlib import Path
 import nox
 
 nox.needs_version = ">=2025.2.9"
-nox.options.sessions = ["lint", "tests", "faults"]
+nox.options.sessions = ["lint", "tests", "faults", "ranks"]
 nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
@@ -24,6 +24,7 @@ PATIENCE = 90
 
 PYTEST = ("pytest", "-n", "auto")
 LINUX = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
+APART = ("--ignore=tests/faults", "--ignore=tests/ranks")
 UNIT = "not (real or docker or contract)"
 
 
@@ -88,7 +89,7 @@ def build(session: nox.Session, image: str) -> None:
 def tests(session: nox.Session) -> None:
     """Unit tests: no engine, no Docker, under a minute."""
     install_tests(session)
-    session.run(*PYTEST, "-m", UNIT, "--ignore=tests/faults", *session.posargs)
+    session.run(*PYTEST, "-m", UNIT, *APART, *session.posargs)
 
 
 @nox.session
@@ -96,6 +97,13 @@ def faults(session: nox.Session) -> None:
     """Crash at every write, full disks, kills, hangs: with a made-up engine."""
     install_tests(session)
     session.run(*PYTEST, "tests/faults", *session.posargs)
+
+
+@nox.session
+def ranks(session: nox.Session) -> None:
+    """The real launcher and its ranks, on a double of DeepInfer: numbers, kills, hangs."""
+    install_tests(session)
+    session.run(*PYTEST, "tests/ranks", *session.posargs)
 
 
 @nox.session(default=False)

@@ -19,7 +19,7 @@ from harness.report.in_process import DEPARTS
 from harness.suite.load import load_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters
-from tests.inside.launched import DOUBLES
+from tests.ranks.launched import DOUBLES
 
 pytestmark = pytest.mark.contract
 

@@ -101,7 +101,7 @@ def serve(registry: Registry) -> Iterator[Registry]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     registry.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield registry

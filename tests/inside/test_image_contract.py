@@ -12,7 +12,7 @@ from harness.runtime.images import CONTRACT, Images, images_folder
 from harness.suite.load import load_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters
-from tests.inside.launched import DOUBLES
+from tests.ranks.launched import DOUBLES
 
 LOCKED = Images(images_folder())
 SAID: dict[str, Any] = json.loads((LOCKED.folder("deepinfer") / CONTRACT).read_text())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.results.measurement import read_batch
-from tests.inside.launched import Launched
+from tests.ranks.launched import Launched
 
 
 def steps_of_the_cell(truth: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

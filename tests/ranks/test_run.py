@@ -16,7 +16,7 @@ from harness.results.run_directory import RunDirectory
 from harness.runtime.base import Command
 from harness.runtime.local import LocalRuntime
 from tests.conftest import IMAGE, Kit
-from tests.inside.launched import DOUBLES
+from tests.ranks.launched import DOUBLES
 
 RECIPE = {
     "schema_version": 1,

@@ -5,18 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.inside.launched import Launched
-
-
-@pytest.fixture
-def launched(tmp_path: Path) -> Launched:
-    return Launched(tmp_path)
-
+from tests.ranks.launched import Launched
 
 FAULTS = [
     (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.inside.launched import Launched
+from tests.ranks.launched import Launched
 
 
 @pytest.fixture
