@@ -122,7 +122,7 @@ def real_engine(session: nox.Session) -> None:
 def docker(session: nox.Session) -> None:
     """Tests against a Docker engine of their own; they need root, dockerd and busybox-static."""
     install_tests(session)
-    session.run("pytest", "-m", "docker", *session.posargs)
+    session.run("pytest", "tests/docker", *session.posargs)
 
 
 @nox.session(default=False)
@@ -144,10 +144,10 @@ def contract(session: nox.Session) -> None:
     again = str(Path(resolved) / "again.lock")
     resolve(session, lock, again, *LINUX, "--no-deps", "--only-binary", ":all:")
     session.run("python", "-m", "tests.contract.check_lock", str(lock), again)
-    folder = Path(resolved) / "sources"
+    folder = Path(resolved).resolve() / "sources"
     session.run("python", "-m", "tests.contract.fetch", str(folder))
     session.run(
-        *("pytest", "-m", "contract", *session.posargs), env={"DEEPINFER_SOURCES": str(folder)}
+        *("pytest", "tests/contract", *session.posargs), env={"DEEPINFER_SOURCES": str(folder)}
     )
 
 
