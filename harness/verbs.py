@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -17,9 +18,7 @@ from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
-from harness.host.rdma import choose, read_rdma
 from harness.measure.client import ClientModel
-from harness.model.hub import HubStore
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report
@@ -30,14 +29,12 @@ from harness.results.run_directory import RunDirectory
 from harness.runner.describe import describe, describe_images, describe_record
 from harness.runner.dry_run import DryRun
 from harness.runner.reference import reference_of
-from harness.runner.run import Reproduction, Site, model_folder
+from harness.runner.run import Reproduction
+from harness.runner.site import Site
 from harness.runtime.base import Lines
-from harness.runtime.container import Containers
 from harness.runtime.docker_engine import connect
 from harness.runtime.docker_images import ImageStore
-from harness.runtime.docker_lines import DockerLines
 from harness.runtime.images import Images, images_folder
-from harness.runtime.local import LocalRuntime
 from harness.suite.load import (
     PUBLISHED,
     Suite,
@@ -83,15 +80,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
     if planned.notice:
         progress.say(planned.notice)
-    site = Site(
-        reports=_reports(options),
-        cache=default_cache(),
-        images=_images(options),
-        model=options.model.resolve() if options.model else None,
-        reinstall=options.reinstall,
-        keep=options.keep,
-        privileged=options.privileged,
-    )
+    site = replace(_site(options), reinstall=options.reinstall, keep=options.keep)
     reproduction = Reproduction(
         plan=planned,
         site=site,
@@ -226,6 +215,16 @@ def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
     return make_plan(suite, choice, pins=pins, kit_version=__version__)
 
 
+def _site(options: argparse.Namespace) -> Site:
+    return Site(
+        reports=_reports(options),
+        cache=default_cache(),
+        images=_images(options),
+        model=options.model.resolve() if options.model else None,
+        privileged=options.privileged,
+    )
+
+
 def _images(options: argparse.Namespace) -> Images:
     """Return the lock of docker/, with the bases that the user replaces by local images."""
     replaced = dict(options.base)
@@ -251,28 +250,17 @@ def _check_local(suite: Suite, names: set[str], images: Images) -> None:
 
 
 def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -> int:
-    clock, cache, rdma = SystemClock(), default_cache(), choose(read_rdma())
+    clock = SystemClock()
     progress = ConsoleProgress(console, clock)
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
-    models = HubStore(cache=cache, clock=clock, progress=progress)
-    given = options.model.resolve() if options.model else None
-    folder = model_folder(plan, directory, models, given)
-    if plan.runtime == "docker":
-        lines: Lines = DockerLines(
-            Containers(
-                images=_images(options), cache=cache, rdma=rdma, privileged=options.privileged
-            )
-        )
-    else:
-        lines = LocalRuntime(
-            images=_images(options),
-            cache=cache,
-            owner=Owner("dry-run", Path(os.devnull), clock),
-            clock=clock,
-            progress=progress,
-        )
+    site = _site(options)
+    folder = site.model_folder(plan, directory)
+    owner = Owner("dry-run", Path(os.devnull), clock)
+    lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
     model = ClientModel.of(plan, folder)
-    _print(DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=rdma).commands())
+    _print(
+        DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=site.rdma).commands()
+    )
     return EXIT_MEASURED
 
 

@@ -17,7 +17,8 @@ from harness.clock import Clock, SystemClock
 from harness.host.facts import HostFacts, HostReading
 from harness.process import OWNER_VARIABLE
 from harness.results.verdict import Reference
-from harness.runner.run import Outcome, Reproduction, Site
+from harness.runner.run import Outcome, Reproduction
+from harness.runner.site import Site
 from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
 from harness.runtime.images import LOCK, LOCK_FILE, Images

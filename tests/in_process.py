@@ -99,6 +99,12 @@ class InProcessRuntime:
     def stop_line(self, command: Command) -> str:
         return "true"
 
+    def with_rdma(self, choice: object) -> InProcessRuntime:
+        return self
+
+    def end_leftovers(self, owner: Owner) -> int:
+        return 0
+
     def start(self, command: Command, *, log: Path, owner: Owner) -> Done:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()

@@ -52,11 +52,15 @@ class HostFacts:
         fitting = [gpu for gpu in self.gpus if gpu.name.startswith(hardware.gpu_name_prefix)]
         return len(fitting) == hardware.gpu_count == len(self.gpus)
 
+    def gpu_summary(self) -> str:
+        """Return the GPUs as ``8x NVIDIA B300 SXM6 AC``."""
+        names = {gpu.name: sum(other.name == gpu.name for other in self.gpus) for gpu in self.gpus}
+        return ", ".join(f"{count}x {name}" for name, count in names.items()) or "no GPU"
+
     def summary(self) -> str:
         """Return the host in one line."""
-        names = {gpu.name: sum(other.name == gpu.name for other in self.gpus) for gpu in self.gpus}
-        gpus = ", ".join(f"{count}x {name}" for name, count in names.items()) or "no GPU"
-        return f"{self.cpu}, {self.cores} cores, {self.memory_gib:.0f} GiB, {gpus}"
+        size = f"{self.cores} cores, {self.memory_gib:.0f} GiB"
+        return f"{self.cpu}, {size}, {self.gpu_summary()}"
 
 
 @dataclass(frozen=True)

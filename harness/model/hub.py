@@ -6,13 +6,12 @@ into a container. HF_TOKEN is used here and nowhere else.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import filelock
 from pydantic import JsonValue
@@ -20,56 +19,22 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.console import Progress
 from harness.errors import HostError, ImageError, KitError
-from harness.files import make_folder, read_record, sha256_of, write_json
+from harness.files import make_folder, read_record, write_json
 from harness.host.fit import check_space
-from harness.suite.model import HubModel, Strict
+from harness.model.inventory import HubFile, ModelLock, has_size, verify
+from harness.suite.model import HubModel
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-HASH_THREADS = 8
 DOWNLOAD_BYTES_PER_S = 500e6
-HASH_BYTES_PER_S = 2e9
 REVISION = "main"
 """What is taken, and then locked, where the suite knows no commit."""
 
 
-class HubFile(Strict):
-    """A file as the hub describes it; only large files come with their SHA-256."""
-
-    size: int
-    sha256: str | None
-
-
-class ModelLock(Strict):
-    """A commit of a repository and all its files: what the hub said when it was first asked."""
-
-    schema_version: Literal[1] = 1
-    repository: str
-    revision: str
-    pinned: bool
-    """Whether the suite names the revision; else it was locked at the first download."""
-    files: dict[str, HubFile]
-
-    @property
-    def bytes(self) -> int:
-        """Size of all files."""
-        return sum(each.size for each in self.files.values())
-
-
-class Found(Strict):
-    """A file as it lies on this host; time in nanoseconds, to see whether it changed since."""
-
-    size: int
-    mtime_ns: int
-    sha256: str
-
-
-class Inventory(Strict):
-    """What was hashed in a folder."""
-
-    schema_version: Literal[1] = 1
-    files: dict[str, Found]
+def hub_folder(cache: Path, model: HubModel) -> Path:
+    """Return where a model is kept below ``cache``."""
+    return cache / "models" / model.repository.replace("/", "--")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +48,7 @@ class HubStore:
 
     def folder(self, model: HubModel) -> Path:
         """Return where ``model`` is, or will be."""
-        return self.cache / "models" / model.repository.replace("/", "--")
+        return hub_folder(self.cache, model)
 
     def ensure(self, model: HubModel, given: Path | None) -> tuple[Path, dict[str, JsonValue]]:
         """Download what is missing, verify every file, and return the folder and the evidence.
@@ -100,7 +65,7 @@ class HubStore:
         with filelock.FileLock(self._beside(model, "busy")):
             lock = self._lock(model, lock_path)
             self._check_given(folder, lock) if given else self._download(folder, lock)
-            found = self._verify(folder, lock, self._beside(model, "inventory.json"))
+            found = verify(folder, lock, self._beside(model, "inventory.json"), self.progress)
         evidence: dict[str, JsonValue] = {
             "repository": lock.repository,
             "revision": lock.revision,
@@ -166,7 +131,7 @@ class HubStore:
 
     def _download(self, folder: Path, lock: ModelLock) -> None:
         """Fetch what is missing or has another size; a broken download goes on where it was."""
-        missing = [name for name, each in lock.files.items() if not _has(folder / name, each)]
+        missing = [name for name, each in lock.files.items() if not has_size(folder / name, each)]
         if not missing:
             return
         needed = sum(lock.files[name].size for name in missing)
@@ -186,53 +151,6 @@ class HubStore:
                 if lock.files[name].size > 1e9:
                     self.progress.say(f"  {count} of {len(missing)} files: {name}")
                 self.progress.tick()
-
-    def _verify(self, folder: Path, lock: ModelLock, inventory: Path) -> Inventory:
-        """Hash every file of the lock, but those that did not change since they were hashed."""
-        known = read_record(inventory, Inventory).files if inventory.exists() else {}
-        todo = {name for name in lock.files if not _unchanged(folder / name, known.get(name))}
-        size = sum(lock.files[name].size for name in todo)
-        found = {name: each for name, each in known.items() if name in lock.files}
-        if todo:
-            with (
-                self.progress.step(
-                    f"verify {len(todo)} files of {lock.repository}",
-                    expected_s=size / HASH_BYTES_PER_S,
-                ),
-                concurrent.futures.ThreadPoolExecutor(HASH_THREADS) as pool,
-            ):
-                for name, each in pool.map(lambda name: (name, _hash(folder / name)), sorted(todo)):
-                    found[name] = each
-                    self.progress.tick()
-        for name, each in found.items():
-            wanted = lock.files[name]
-            if each.size != wanted.size or wanted.sha256 not in (None, each.sha256):
-                raise ImageError(
-                    f"{folder / name} is not the file of {lock.repository} at "
-                    f"{lock.revision[:12]}: {each.size} bytes, sha256 {each.sha256}; the hub says "
-                    f"{wanted.size} bytes, sha256 {wanted.sha256 or 'not stated'}",
-                    usually="its download was cut off or changed afterwards",
-                    next_step=f"rm {folder / name}, then run the same command again",
-                )
-        result = Inventory(files=found)
-        write_json(inventory, result.model_dump(mode="json"))
-        return result
-
-
-def _has(path: Path, wanted: HubFile) -> bool:
-    return path.is_file() and path.stat().st_size == wanted.size
-
-
-def _unchanged(path: Path, known: Found | None) -> bool:
-    if known is None or not path.is_file():
-        return False
-    stat = path.stat()
-    return (stat.st_size, stat.st_mtime_ns) == (known.size, known.mtime_ns)
-
-
-def _hash(path: Path) -> Found:
-    stat = path.stat()
-    return Found(size=stat.st_size, mtime_ns=stat.st_mtime_ns, sha256=sha256_of(path))
 
 
 @contextlib.contextmanager

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.clock import duration
-from harness.runtime.docker_images import ImageRecord, ImageStore
+from harness.runtime.docker_images import ImageStore
+from harness.runtime.image_records import ImageRecord
 from harness.runtime.images import Images
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session

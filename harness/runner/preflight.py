@@ -43,12 +43,12 @@ class Check:
 
     def line(self) -> str:
         """Return it as one line."""
-        verdict = "" if self.fits else "; does not fit"
-        return f"{self.name}: {self.read} (needed: {self.needed}){verdict}"
+        return f"{self.name}: {self.read} (needed: {self.needed})"
 
 
-def read_room(cache: Path, model: Path) -> Room:
-    """Read what is free where images and models are kept."""
+def read_room(cache: Path, given: Path | None) -> Room:
+    """Read what is free where images and models are kept; ``given`` is a model of the user's."""
+    model = given or cache / "models"
     existing = next(path for path in (cache, *cache.parents) if path.exists())
     shm = Path("/dev/shm")
     return Room(
@@ -74,7 +74,7 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
         wanted = f"{plan.hardware.gpu_count}x {plan.hardware.gpu_name_prefix}"
         yield Check(
             name="GPUs",
-            read=", ".join(sorted({gpu.name for gpu in facts.gpus})) + f" x {len(facts.gpus)}",
+            read=facts.gpu_summary(),
             needed=wanted,
             fits=facts.matches(plan.hardware),
             next_step="nvidia-smi; or print what would run: python -m harness plan --dry-run",
@@ -124,13 +124,14 @@ def remarks(plan: Plan, facts: HostFacts) -> Iterator[str]:
 
 
 def require(found: list[Check], progress: Progress) -> None:
-    """Show every check; refuse the host if one does not fit.
+    """Show every check that fits; refuse the host if one does not.
 
     Raises:
         HostError: with every check that failed, and what to do about each.
     """
     for check in found:
-        progress.say(f"  {check.line()}")
+        if check.fits:
+            progress.say(f"  {check.line()}")
     failed = [check for check in found if not check.fits]
     if failed:
         raise HostError(

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
@@ -15,9 +12,6 @@ from harness.errors import EngineError, HostError, KitError
 from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
-from harness.host.rdma import RdmaChoice, choose, read_rdma
-from harness.model import tiny_llama
-from harness.model.hub import HubStore
 from harness.process import Owner
 from harness.report.render import write_report
 from harness.results.collect import Results
@@ -26,71 +20,17 @@ from harness.results.run_directory import RunDirectory, create, newest
 from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
-from harness.runner.host_lock import HostLock, default_lock, hold_host
-from harness.runner.preflight import (
-    checks,
-    needs_rdma,
-    read_room,
-    remarks,
-    require,
-    without_rdma,
-)
+from harness.runner.host_lock import HostLock, hold_host
+from harness.runner.preflight import needs_rdma
+from harness.runner.prepare import preflight, prepare
 from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
-from harness.runner.settle_rdma import settle_rdma
+from harness.runner.site import Site
 from harness.runtime.base import Runtime
-from harness.runtime.docker import DockerRuntime
-from harness.runtime.docker_engine import connect, read_facts
-from harness.runtime.images import Images
-from harness.runtime.local import LocalRuntime
-from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session, plan_to_json
 
 RUN_BYTES = int(1e9)
 """Space that must be free for logs, prompts and results before a run starts."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Site:
-    """Where things are on this host."""
-
-    reports: Path
-    cache: Path
-    images: Images
-    lock: Path = field(default_factory=default_lock)
-    model: Path | None = None
-    """The user's own folder of the suite's model; else it is downloaded into the cache."""
-    rdma: RdmaChoice = field(default_factory=lambda: choose(read_rdma()))
-    reinstall: bool = False
-    keep: bool = False
-    privileged: bool = False
-    make_runtime: Callable[..., Runtime] = LocalRuntime
-    """Another runtime than the local one; tests put a made-up engine here."""
-
-    def runtime(
-        self, name: Literal["local", "docker"], *, owner: Owner, clock: Clock, progress: Progress
-    ) -> Runtime:
-        """Return the runtime of a plan."""
-        if name == "local":
-            return self.make_runtime(
-                images=self.images,
-                cache=self.cache,
-                owner=owner,
-                clock=clock,
-                progress=progress,
-                reinstall=self.reinstall,
-            )
-        return DockerRuntime(
-            images=self.images,
-            cache=self.cache,
-            owner=owner,
-            clock=clock,
-            progress=progress,
-            rdma=self.rdma,
-            reinstall=self.reinstall,
-            keep=self.keep,
-            privileged=self.privileged,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +65,7 @@ class Reproduction:
         if any(self.site.images.image(image).local for image in self.plan.pins):
             check_cpu(self.host.facts)
         check_space(self.site.reports, RUN_BYTES, "a run directory")
+        unfit = preflight(self.plan, self.host.facts, self.site, self.progress)
         with hold_host(self.site.lock) as lock:
             self._end_leftovers(lock)
             directory = found or create(
@@ -132,7 +73,7 @@ class Reproduction:
             )
             lock.describe(directory.path)
             self._open(directory)
-            results = self._carry_out(directory)
+            results = self._carry_out(directory, unfit)
         return Outcome(directory=directory, results=results, already_finished=False)
 
     def _newest(self) -> RunDirectory | None:
@@ -195,9 +136,8 @@ class Reproduction:
             else (),
         )
 
-    def _carry_out(self, directory: RunDirectory) -> Results:
+    def _carry_out(self, directory: RunDirectory, unfit: HostError | None) -> Results:
         owner = self._owner(directory)
-        models = HubStore(cache=self.site.cache, clock=self.clock, progress=self.progress)
         context = Context(
             plan=self.plan,
             directory=directory,
@@ -205,104 +145,32 @@ class Reproduction:
             owner=owner,
             clock=self.clock,
             progress=self.progress,
-            model_folder=model_folder(self.plan, directory, models, self.site.model),
+            model_folder=self.site.model_folder(self.plan, directory),
         )
         try:
-            _measure(context, self.host, self.site, models)
+            directory.save_host(self.host)
+            _measure(*prepare(context, self.site, unfit))
         except BaseException as error:
             _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
             raise
         return _close(context, "finished")
 
 
-def model_folder(plan: Plan, directory: RunDirectory, models: HubStore, given: Path | None) -> Path:
-    """Return where the plan's model is, or will be."""
-    if isinstance(plan.model, HubModel):
-        return given or models.folder(plan.model)
-    return directory.model(plan.model.name)
+def _measure(context: Context, unfit: HostError | None) -> None:
+    """Run every session that this host can; ``unfit`` is why those that need RDMA cannot.
 
-
-def _measure(context: Context, host: HostReading, site: Site, models: HubStore) -> None:
-    plan, directory = context.plan, context.directory
-    directory.save_host(host)
-    unfit = _preflight(context, host, site) if plan.runtime == "docker" else None
-    for image in plan.pins:
-        evidence = context.runtime.prepare(image)
-        record = directory.load_record()
-        images = {**record.images, image: dict(evidence)}
-        directory.save(record.model_copy(update={"images": images}))
-    directory.copy_inside()
-    if plan.runtime == "docker" and unfit is None:
-        context, unfit = _settle_rdma(context, site)
-    _prepare_model(context, site, models)
-    context.progress.expect(plan.expected_s)
+    Raises:
+        KitError: the first reason for which a session did not run to its end.
+    """
+    context.progress.expect(context.plan.expected_s)
     make_prompts(context)
     failures: list[KitError] = []
-    for session in plan.sessions:
+    for session in context.plan.sessions:
         failure = unfit if unfit and needs_rdma(session) else _run_session(context, session)
         if failure is not None:
             failures.append(failure)
     if failures:
         raise failures[0]
-
-
-def _settle_rdma(context: Context, site: Site) -> tuple[Context, HostError | None]:
-    """Probe RDMA where a session needs it; return the context with what was found to work.
-
-    Without it the sessions that need none still run, unless there are none.
-    """
-    plan, directory = context.plan, context.directory
-    needing = [session for session in plan.sessions if needs_rdma(session)]
-    if all(directory.finished(cell) for session in needing for cell in session.cells):
-        return context, None
-    try:
-        settled = settle_rdma(context, needing[0], site.rdma)
-    except HostError as error:
-        if len(needing) == len(plan.sessions):
-            raise
-        context.progress.say(error.render())
-        return context, error
-    record = directory.load_record()
-    directory.save(record.model_copy(update={"rdma": tuple(settled.reasons())}))
-    runtime = dataclasses.replace(context.runtime, rdma=settled)  # type: ignore[type-var]
-    return dataclasses.replace(context, runtime=runtime), None
-
-
-def _preflight(context: Context, host: HostReading, site: Site) -> HostError | None:
-    """Check the host; return why some sessions cannot run on it, unless none can.
-
-    Raises:
-        HostError: the host is not fit for the plan, or no session can run.
-    """
-    plan = context.plan
-    engine = read_facts(connect())
-    context.progress.say(f"Docker {engine.version}, {engine.storage} below {engine.data_root}.")
-    room = read_room(site.cache, context.model_folder)
-    require(list(checks(plan, host.facts, engine, room)), context.progress)
-    for remark in remarks(plan, host.facts):
-        context.progress.say(f"  remark: {remark}")
-    needing = [session for session in plan.sessions if needs_rdma(session)]
-    if not needing:
-        return None
-    for reason in site.rdma.reasons():
-        context.progress.say(f"  RDMA {reason}")
-    unfit = without_rdma(needing[0], site.rdma)
-    if unfit is not None and len(needing) == len(plan.sessions):
-        raise unfit
-    if unfit is not None:
-        context.progress.say(unfit.render())
-    return unfit
-
-
-def _prepare_model(context: Context, site: Site, models: HubStore) -> None:
-    """Generate the model, or download and verify it."""
-    model = context.plan.model
-    if not isinstance(model, HubModel):
-        tiny_llama.generate(context.model_folder)
-        return
-    _, evidence = models.ensure(model, site.model)
-    record = context.directory.load_record()
-    context.directory.save(record.model_copy(update={"model": evidence}))
 
 
 def _run_session(context: Context, session: Session) -> EngineError | None:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
+from harness.host.rdma import RdmaChoice
 from harness.process import Owner, Running
 from harness.suite.recipe import Container
 
@@ -110,6 +111,10 @@ class Runtime(Lines, Protocol):
         Raises:
             ImageError: its image is not what was prepared, or lacks the program.
         """
+        ...
+
+    def with_rdma(self, choice: RdmaChoice) -> Runtime:
+        """Return this runtime with another choice of RDMA devices and settings."""
         ...
 
     def end_leftovers(self, owner: Owner) -> int:

@@ -7,10 +7,9 @@ runs, and a failing step is shown with its own last lines.
 from __future__ import annotations
 
 import os
-import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -20,6 +19,7 @@ from harness.console import Progress
 from harness.errors import ImageError
 from harness.files import make_folder, write_text
 from harness.process import Owner, shell_line
+from harness.runtime.build_log import TAIL_LINES, BuildLog, Step
 from harness.runtime.images import Images
 from harness.runtime.wheelhouse import download_commands
 
@@ -28,7 +28,6 @@ BUILD_SECONDS = 6 * 3600.0
 BUILD_EXPECTED_SECONDS = 900.0
 COMPLETE = ".complete"
 PIN_LABEL = "b300-repro.pin"
-TAIL_LINES = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,69 +93,6 @@ def build_line(name: str, images: Images, cache: Path) -> list[str]:
         lines.append(shell_line(("cp", "-r", f"{plan.source}/.", str(plan.context))))
         lines += [locked, f"{torch} || {fallback}"]
     return [*lines, shell_line(plan.argv(), BUILDKIT)]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a Dockerfile: what it runs, and how long it took in seconds; 0 if cached."""
-
-    text: str
-    seconds: float
-    cached: bool
-
-
-# What BuildKit prints with --progress plain: "#9 [ 3/12] RUN ...", "#9 DONE 71.8s", "#9 ERROR: ..."
-_STEP = re.compile(r"^#(\d+) \[(?:\S+ )?\s*(\d+)/(\d+)\] (.*)$")
-_END = re.compile(r"^#(\d+) (?:(CACHED)|DONE ([\d.]+)s|(ERROR)\b.*)$")
-_STAMP = re.compile(r"^\S+Z ")
-
-
-@dataclass
-class BuildLog:
-    """Reads a build's log, as far as it is written."""
-
-    _texts: dict[str, str] = field(default_factory=dict)
-    _output: dict[str, list[str]] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    failed: str | None = None
-    """Number of the step that failed."""
-
-    def feed(self, lines: Sequence[str]) -> Iterator[str]:
-        """Take more lines; yield each step that begins, as ``3/12 RUN ...``."""
-        for stamped in lines:
-            line = _STAMP.sub("", stamped, count=1)
-            if match := _STEP.match(line):
-                number, index, count, text = match.groups()
-                if number not in self._texts:
-                    self._texts[number] = f"{index}/{count} {_shortened(text)}"
-                    yield self._texts[number]
-            elif (match := _END.match(line)) and match[1] in self._texts:
-                self._finish(*match.groups())
-            elif line.startswith("#"):
-                number, _, text = line[1:].partition(" ")
-                self._output.setdefault(number, []).append(text)
-            else:
-                self._output.setdefault("", []).append(line)
-
-    def _finish(
-        self, number: str, cached: str | None, seconds: str | None, error: str | None
-    ) -> None:
-        if error:
-            self.failed = number
-        else:
-            self.steps.append(Step(self._texts[number], float(seconds or 0), cached is not None))
-
-    def failure(self) -> str:
-        """Return the failing step with its last lines, or the log's last lines."""
-        number = self.failed or ""
-        tail = self._output.get(number) or self._output.get("", [])
-        text = f"step {self._texts[number]}\n" if number in self._texts else ""
-        return text + "\n".join(tail[-TAIL_LINES:])
-
-
-def _shortened(text: str, width: int = 70) -> str:
-    words = " ".join(text.split())
-    return words if len(words) <= width else words[: width - 1] + "…"
 
 
 @dataclass(frozen=True)

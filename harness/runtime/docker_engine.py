@@ -121,6 +121,11 @@ def _refused(doing: str, explanation: str) -> ImageError:
     elif "no space left on device" in text:
         usually = "the disk of Docker's data root is full"
         next_step = "free some space: docker system df"
+    elif "dial tcp" in text or "no such host" in text or "timeout" in text:
+        usually = (
+            "the registry does not answer: no network, or a proxy that the daemon does not know"
+        )
+        next_step = "set the daemon's own proxy and name server; try: docker pull hello-world"
     elif "manifest unknown" in text or "not found" in text:
         usually = "the registry has no image of this digest (any more), or a name is misspelt"
         next_step = "compare docker/images.lock.yaml with: docker buildx imagetools inspect NAME"

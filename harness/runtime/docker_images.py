@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import filelock
-from pydantic import Field
 
 from harness.clock import Clock
 from harness.console import Progress
@@ -20,58 +19,13 @@ from harness.files import make_folder, read_record, write_json
 from harness.process import Owner
 from harness.runtime.build import Builder, plan_build
 from harness.runtime.docker_engine import engine_errors
-from harness.runtime.images import Base, Digest, Images
-from harness.suite.model import Strict
+from harness.runtime.image_records import BaseRecord, FirstPull, How, ImageRecord, StepRecord
+from harness.runtime.images import Base, Images
 
 if TYPE_CHECKING:
     from docker import DockerClient
 
 PULL_SECONDS = 900.0
-
-How = Literal["digest of the lock", "locked at its first pull", "a local image in its place"]
-
-
-class BaseRecord(Strict):
-    """What an image was made from, and how that was verified."""
-
-    name: str
-    reference: str
-    id: str
-    digest: Digest | None
-    how: How
-
-
-class StepRecord(Strict):
-    """One step of a build; seconds are those of the build that really ran it."""
-
-    text: str
-    seconds: float
-    cached: bool
-
-
-class ImageRecord(Strict):
-    """What was prepared: `start` refuses to run anything else under this name."""
-
-    schema_version: Literal[1] = 1
-    image: str
-    pin: str
-    reference: str
-    id: str
-    size_bytes: int
-    base: BaseRecord
-    sources: Annotated[tuple[str, ...], Field(strict=False)] = ()
-    build_args: dict[str, str] = Field(default_factory=dict)
-    labels: dict[str, str] = Field(default_factory=dict)
-    seconds: float = 0.0
-    steps: Annotated[tuple[StepRecord, ...], Field(strict=False)] = ()
-    log: str | None = None
-
-
-class _FirstPull(Strict):
-    """The digest that a tag had when it was pulled for the first time."""
-
-    reference: str
-    digest: Digest
 
 
 @dataclass(frozen=True)
@@ -238,7 +192,7 @@ class ImageStore:
             for each in found.attrs["RepoDigests"]
             if each.startswith(f"{base.name}@")
         )
-        locked = _FirstPull(reference=base.reference, digest=digest)
+        locked = FirstPull(reference=base.reference, digest=digest)
         write_json(self._first_pull_path(base), locked.model_dump(mode="json"))
         self.progress.say(
             f"{base.reference} had no digest in docker/images.lock.yaml; it is locked now, for "
@@ -250,9 +204,9 @@ class ImageStore:
         name = f"{base.name}-{base.tag}".replace("/", "-").replace(":", "-")
         return self.cache / "images" / f"first-pull-{name}.json"
 
-    def _first_pull(self, base: Base) -> _FirstPull | None:
+    def _first_pull(self, base: Base) -> FirstPull | None:
         path = self._first_pull_path(base)
-        return read_record(path, _FirstPull) if path.exists() else None
+        return read_record(path, FirstPull) if path.exists() else None
 
     def _pull(self, name: str, digest_or_tag: str) -> None:
         """Pull one image, showing how many of its layers are done."""

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from harness.clock import Clock
 from harness.console import Progress
+from harness.host.rdma import RdmaChoice
 from harness.process import Owner, Process, shell_line
 from harness.runtime.base import OFFLINE, Command
 from harness.runtime.environment import Environment, ensure
@@ -57,6 +58,9 @@ class LocalRuntime:
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Process:
         return owner.spawn(self._argv(command), env=self._env(command), log=log)
+
+    def with_rdma(self, choice: RdmaChoice) -> LocalRuntime:  # noqa: ARG002 - none is passed on
+        return self
 
     def end_leftovers(self, owner: Owner) -> int:
         return len(owner.end_leftovers())

@@ -19,10 +19,11 @@ from harness.process import Owner
 from harness.runtime import docker as docker_runtime
 from harness.runtime import docker_engine
 from harness.runtime.base import Command
-from harness.runtime.docker import DockerRuntime, RunningContainer
+from harness.runtime.docker import DockerRuntime
 from harness.runtime.docker_engine import connect
 from harness.runtime.docker_images import ImageStore
 from harness.runtime.images import Images
+from harness.runtime.running_container import RunningContainer
 from tests.conftest import QuietProgress
 from tests.docker.daemon import Daemon
 

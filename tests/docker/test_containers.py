@@ -18,7 +18,7 @@ from harness.errors import EngineError, HostError, ImageError
 from harness.host.rdma import Port, RdmaChoice, RdmaDevice
 from harness.runtime import docker as docker_runtime
 from harness.runtime.base import Command
-from harness.runtime.docker import RunningContainer
+from harness.runtime.running_container import RunningContainer
 from harness.suite.recipe import Container
 from tests.docker.conftest import BASE, Workshop, import_base
 from tests.docker.daemon import Daemon

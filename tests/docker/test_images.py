@@ -9,7 +9,7 @@ import pytest
 from harness.errors import ImageError
 from harness.runner.describe import describe_images
 from harness.runtime import build
-from harness.runtime.docker_images import ImageRecord
+from harness.runtime.image_records import ImageRecord
 from tests.docker.conftest import BASE, Workshop, rootfs
 from tests.docker.registry import Registry, serve
 

@@ -12,6 +12,7 @@ import pytest
 from harness.clock import SystemClock
 from harness.errors import HostError, ImageError
 from harness.model import hub as hub_module
+from harness.model import inventory
 from harness.model.hub import HubStore
 from harness.suite.model import HubModel
 from tests.conftest import QuietProgress
@@ -67,7 +68,7 @@ def test_second_time_nothing_is_fetched_nor_hashed(
 ) -> None:
     first = store.ensure(model(), None)
     hub.asked.clear()
-    monkeypatch.setattr(hub_module, "sha256_of", None)
+    monkeypatch.setattr(inventory, "sha256_of", None)
     assert store.ensure(model(), None) == first
     assert hub.asked == []
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.runtime import build
-from harness.runtime.build import BuildLog, _build_failed, parallel_jobs, plan_build
+from harness.runtime.build import _build_failed, parallel_jobs, plan_build
+from harness.runtime.build_log import BuildLog
 from harness.runtime.images import Images, images_folder
 from tests.conftest import RESOURCES
 

@@ -1,0 +1,105 @@
+"""What comes before anything is measured: host, images, code, RDMA, model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.console import Progress
+from harness.errors import HostError
+from harness.host.facts import HostFacts
+from harness.model import tiny_llama
+from harness.model.hub import HubStore
+from harness.runner.context import Context
+from harness.runner.preflight import (
+    checks,
+    needs_rdma,
+    read_room,
+    remarks,
+    require,
+    without_rdma,
+)
+from harness.runner.settle_rdma import settle_rdma
+from harness.runner.site import Site
+from harness.runtime.docker_engine import connect, read_facts
+from harness.suite.model import HubModel
+from harness.suite.plan import Plan
+
+
+def preflight(plan: Plan, facts: HostFacts, site: Site, progress: Progress) -> HostError | None:
+    """Check the host before anything is written; return why sessions that need RDMA cannot run.
+
+    Raises:
+        HostError: the host is not fit for the plan, or no session can run.
+    """
+    if plan.runtime == "local":
+        return None
+    engine = read_facts(connect())
+    progress.say(f"Docker {engine.version}, {engine.storage} below {engine.data_root}.")
+    require(list(checks(plan, facts, engine, read_room(site.cache, site.model))), progress)
+    for remark in remarks(plan, facts):
+        progress.say(f"  remark: {remark}")
+    needing = [session for session in plan.sessions if needs_rdma(session)]
+    if not needing:
+        return None
+    for reason in site.rdma.reasons():
+        progress.say(f"  RDMA {reason}")
+    unfit = without_rdma(needing[0], site.rdma)
+    if unfit is not None and len(needing) == len(plan.sessions):
+        raise unfit
+    if unfit is not None:
+        progress.say(unfit.render())
+    return unfit
+
+
+def prepare(
+    context: Context, site: Site, unfit: HostError | None
+) -> tuple[Context, HostError | None]:
+    """Make images and model ready; return the context, and why some sessions cannot run.
+
+    Raises:
+        HostError: too little space, or no session can run.
+        ImageError: an image or the model could not be made ready, or is not what is pinned.
+    """
+    for image in context.plan.pins:
+        evidence = context.runtime.prepare(image)
+        record = context.directory.load_record()
+        images = {**record.images, image: dict(evidence)}
+        context.directory.save(record.model_copy(update={"images": images}))
+    context.directory.copy_inside()
+    if unfit is None:
+        context, unfit = _settle(context, site)
+    _prepare_model(context, site)
+    return context, unfit
+
+
+def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
+    """Probe RDMA where a session still to be run needs it.
+
+    Without it the sessions that need none still run, unless there are none.
+    """
+    directory = context.directory
+    needing = [session for session in context.plan.sessions if needs_rdma(session)]
+    if all(directory.finished(cell) for session in needing for cell in session.cells):
+        return context, None
+    try:
+        settled = settle_rdma(context, needing[0], site.rdma)
+    except HostError as error:
+        if len(needing) == len(context.plan.sessions):
+            raise
+        context.progress.say(error.render())
+        return context, error
+    record = directory.load_record()
+    directory.save(record.model_copy(update={"rdma": tuple(settled.reasons())}))
+    return replace(context, runtime=context.runtime.with_rdma(settled)), None
+
+
+def _prepare_model(context: Context, site: Site) -> None:
+    """Generate the model, or download and verify it."""
+    model = context.plan.model
+    if not isinstance(model, HubModel):
+        tiny_llama.generate(context.model_folder)
+        return
+    store = HubStore(cache=site.cache, clock=context.clock, progress=context.progress)
+    _, evidence = store.ensure(model, site.model)
+    record = context.directory.load_record()
+    context.directory.save(record.model_copy(update={"model": evidence}))
