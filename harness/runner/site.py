@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,23 +50,15 @@ class Site:
         self, name: Literal["local", "docker"], *, owner: Owner, clock: Clock, progress: Progress
     ) -> Runtime:
         """Return the runtime of a plan."""
-        if name == "local":
-            return self.make_runtime(
-                images=self.images,
-                cache=self.cache,
-                owner=owner,
-                clock=clock,
-                progress=progress,
-                reinstall=self.reinstall,
-            )
-        return DockerRuntime(
+        in_containers = functools.partial(
+            DockerRuntime, rdma=self.rdma, keep=self.keep, privileged=self.privileged
+        )
+        make: Callable[..., Runtime] = self.make_runtime if name == "local" else in_containers
+        return make(
             images=self.images,
             cache=self.cache,
             owner=owner,
             clock=clock,
             progress=progress,
-            rdma=self.rdma,
             reinstall=self.reinstall,
-            keep=self.keep,
-            privileged=self.privileged,
         )

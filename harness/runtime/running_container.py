@@ -92,9 +92,13 @@ class RunningContainer:
         return code
 
     def listens_on(self, port: int) -> bool:
-        with engine_errors("ask a container for its sockets"):
-            asked = self._container.exec_run(["python3", "-c", LISTENS, str(port)])
-        return bool(asked.exit_code == 0)
+        from docker.errors import APIError
+
+        command = ["python3", "-c", LISTENS, str(port)]
+        # A container that ended a moment ago is asked in vain: `poll` tells of its end.
+        with engine_errors("ask a container for its sockets"), contextlib.suppress(APIError):
+            return bool(self._container.exec_run(command).exit_code == 0)
+        return False
 
     def stop(self, grace: float) -> None:
         """End it within ``grace`` seconds, and remove it unless it is to be kept."""

@@ -158,6 +158,15 @@ def wait_for(workshop: Workshop, text: str) -> None:
         time.sleep(0.05)
 
 
+def test_ended_container_listens_on_nothing(workshop: Workshop) -> None:
+    running = workshop.start("exit 3")
+    try:
+        assert running.wait(WAIT, lambda: None) == 3
+        assert running.listens_on(80) is False
+    finally:
+        running.stop(grace=1)
+
+
 def test_stop_asks_first(workshop: Workshop) -> None:
     running = workshop.start(
         "trap 'echo asked; exit 0' TERM; echo up; while true; do sleep 0.1; done"
