@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from harness.cli import main
 from harness.errors import ImageError
 from harness.runner.describe import describe_images
 from harness.runtime import build
+from harness.runtime.docker_engine import read_facts
 from harness.runtime.image_records import ImageRecord
 from tests.docker.conftest import BASE, Workshop, rootfs
 from tests.docker.registry import Registry, serve
@@ -166,3 +168,31 @@ def test_no_docker_command(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     with pytest.raises(ImageError, match="there is no `docker` command"):
         workshop.store.ensure("tool", anew=True)
+
+
+def test_list_of_all_images_as_a_user_types_it(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("B300_REPRO_CACHE", str(workshop.folder / "cache"))
+    assert main(["images"]) == 0
+    listed = capsys.readouterr().out
+    for name in ("vllm:", "deepinfer:", "deepinfer-cuda-13-2:", "vllm-cpu:"):
+        assert f"\n{name}" in f"\n{listed}"
+    assert listed.count("not here: python -m harness build") == 4
+
+
+def test_wrong_image_is_refused_before_anything_is_built(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("B300_REPRO_CACHE", str(workshop.folder / "cache"))
+    assert main(["build", "vllm-cpu", "depinfer"]) == 2
+    assert "did you mean 'deepinfer'" in capsys.readouterr().err
+    assert not (workshop.folder / "cache" / "logs").exists()
+
+
+def test_engine_says_what_it_is(workshop: Workshop) -> None:
+    facts = read_facts(workshop.store.client)
+    assert facts.version[0].isdigit()
+    assert facts.data_root == str(workshop.daemon.folder / "data")
+    assert "runc" in facts.runtimes
+    assert not facts.gpu_toolkit
