@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
 DOWNLOAD_BYTES_PER_S = 500e6
+DOWNLOADS = 4
+"""Files that are fetched at once."""
+POLL_SECONDS = 0.1
+SAY_SECONDS = 60.0
 REVISION = "main"
 """What is taken, and then locked, where the suite knows no commit."""
 
@@ -142,15 +148,55 @@ class HubStore:
             self.progress.step(text, expected_s=needed / DOWNLOAD_BYTES_PER_S),
             hub_errors(lock.repository),
         ):
-            for count, name in enumerate(missing, start=1):
-                # One of another size would pass for complete where it is younger than a second.
-                (folder / name).unlink(missing_ok=True)
-                self._api().hf_hub_download(
-                    lock.repository, name, revision=lock.revision, local_dir=folder
-                )
-                if lock.files[name].size > 1e9:
-                    self.progress.say(f"  {count} of {len(missing)} files: {name}")
-                self.progress.tick()
+            self._fetch(folder, lock, missing)
+
+    def _fetch(self, folder: Path, lock: ModelLock, names: list[str]) -> None:
+        """Fetch files side by side, saying how much has arrived.
+
+        In threads that do not outlive an interrupt: what they leave half done is gone on with.
+        """
+        todo: queue.SimpleQueue[str] = queue.SimpleQueue()
+        for name in names:
+            todo.put(name)
+        failures: list[Exception] = []
+
+        def work() -> None:
+            while not failures:
+                try:
+                    name = todo.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    # One of another size would pass for complete where it is younger than a second.
+                    (folder / name).unlink(missing_ok=True)
+                    self._api().hf_hub_download(
+                        lock.repository, name, revision=lock.revision, local_dir=folder
+                    )
+                except Exception as error:  # for the caller's thread
+                    failures.append(error)
+
+        workers = [threading.Thread(target=work, daemon=True) for _ in range(DOWNLOADS)]
+        for worker in workers:
+            worker.start()
+        said = self.clock.monotonic()
+        while any(worker.is_alive() for worker in workers):
+            self.progress.tick()
+            self.clock.sleep(POLL_SECONDS)
+            if self.clock.monotonic() - said >= SAY_SECONDS:
+                said = self.clock.monotonic()
+                arrived = _bytes_in(folder) / 1e9
+                self.progress.say(f"  {arrived:,.0f} of {lock.bytes / 1e9:,.0f} GB are here")
+        if failures:
+            raise failures[0]
+
+
+def _bytes_in(folder: Path) -> int:
+    """Return the size of all files; those that are moved meanwhile are left out."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 @contextlib.contextmanager

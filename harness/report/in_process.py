@@ -70,11 +70,11 @@ def ranks(results: Results) -> str:
         found = each.measurement
         if found is None or len(found.ranks) < 2:
             continue
-        rates = [share.output_throughput for share in found.ranks]
+        rates = [share.output_throughput for share in found.ranks if share.requests]
         rows.append(
             [
                 link(each.cell.id, each.file or each.cell.folder),
-                str(len(found.ranks)),
+                f"{len(rates)} of {len(found.ranks)}",
                 " to ".join(number(rate, "output_throughput") for rate in (min(rates), max(rates))),
                 DASH if found.acceptance_percent is None else f"{found.acceptance_percent:.1f}%",
                 DASH if found.acceptance_length is None else f"{found.acceptance_length:.2f}",
@@ -83,7 +83,14 @@ def ranks(results: Results) -> str:
         )
     if not rows:
         return ""
-    header = ["cell", "ranks", "output tok/s of one rank", "accepted", "length", "preempted"]
+    header = [
+        "cell",
+        "ranks with work",
+        "output tok/s of one rank",
+        "accepted",
+        "length",
+        "preempted",
+    ]
     return "## Ranks of in-process engines\n\n" + table(header, rows)
 
 
