@@ -4,7 +4,7 @@
 set -euo pipefail
 work=$(mktemp --directory)
 trap 'rm -rf "$work"' EXIT
-debootstrap --variant=minbase --include=ca-certificates bookworm "$work/root" http://deb.debian.org/debian
+debootstrap --variant=minbase --include=ca-certificates bookworm "$work/root"
 # An own certificate authority in front of the package index, where the machine has one.
 cp /etc/ssl/certs/ca-certificates.crt "$work/root/etc/ssl/certs/ca-certificates.crt"
 tar --create --directory "$work/root" . | docker import - "$1"

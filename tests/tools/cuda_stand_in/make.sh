@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp --directory)
 trap 'rm -rf "$work"' EXIT
 
-debootstrap --variant=minbase --include=ca-certificates trixie "$work/root" http://deb.debian.org/debian
+debootstrap --variant=minbase --include=ca-certificates trixie "$work/root"
 
 # An own certificate authority in front of the package index, where the machine has one.
 cp /etc/ssl/certs/ca-certificates.crt "$work/root/etc/ssl/certs/ca-certificates.crt"
