@@ -21,6 +21,10 @@ from harness.suite.plan import Session
 POLL_SECONDS = 0.2
 JOB = "job.json"
 EVENTS = "events.jsonl"
+FAILED = "failed"
+"""The launcher's last event where a rank failed, with which one and how."""
+TAIL_LINES = 20
+"""The launcher repeats a failed rank's last 15 lines below its own message."""
 MARGIN = 1.1
 """The launcher has the limit itself, notices a rank that hangs first, and knows more about it."""
 
@@ -123,9 +127,13 @@ class InProcess:
     def _follow(self, running: Running, events: Path, tick: Tick) -> Iterator[Event]:
         """Yield events until the launcher ends; each of them starts a new deadline."""
         last, since, allowed = "start", self.clock.monotonic(), self._limit("start")
+        reason = ""
         while True:
             code = running.poll()
             for event in self._new_events(events):
+                if event["event"] == FAILED:
+                    reason = f": {event['reason']}"
+                    continue
                 last, since = event["event"], self.clock.monotonic()
                 allowed = self._limit(last)
                 yield event
@@ -134,8 +142,8 @@ class InProcess:
                 if code == 0 and last == "finished":
                     return
                 raise EngineError(
-                    f"the engine stopped after '{last}' (exit {code}); its last lines:\n"
-                    f"{log_tail(self.log)}",
+                    f"the engine stopped after '{last}' (exit {code}){reason}; its last lines:\n"
+                    f"{log_tail(self.log, TAIL_LINES)}",
                     usually="a setting that this release refuses, or too little memory",
                     next_step=f"read {self.log}",
                 )

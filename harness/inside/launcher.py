@@ -37,7 +37,11 @@ DEEPINFER_PORT_SHIFT = 50
 
 
 class RankError(Exception):
-    """A rank failed; the message says which, when and how."""
+    """A rank failed; ``reason`` says which, when and how, the message also its last lines."""
+
+    def __init__(self, reason: str, rank: Rank) -> None:
+        super().__init__(f"{reason}; the last lines of {rank.log}:\n{rank.tail()}")
+        self.reason = reason
 
 
 class Rank:
@@ -136,8 +140,7 @@ class Ranks:
         return [answers[rank.number] for rank in self._ranks]
 
     def _error(self, number: int, what: str) -> RankError:
-        rank = self._ranks[number]
-        return RankError(f"rank {number} {what}; the last lines of {rank.log}:\n{rank.tail()}")
+        return RankError(f"rank {number} {what}", self._ranks[number])
 
     def end(self, seconds: float) -> None:
         """Give ranks that were closed ``seconds`` to end by themselves, then kill all."""
@@ -220,7 +223,7 @@ def main() -> None:
     try:
         run(job, events)
     except RankError as error:
-        events.emit("failed", reason=str(error).splitlines()[0])
+        events.emit("failed", reason=error.reason)
         print(error, flush=True)
         sys.exit(1)
 

@@ -36,6 +36,7 @@ def settle_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaC
         folder = make_folder(context.directory.path / FOLDER / attempt.name)
         job, log = folder / "job.json", folder / "launcher.log"
         write_json(job, probe_job(session, folder))
+        log.unlink(missing_ok=True)  # an earlier run's words would be read as this one's
         command = probe_command(session, attempt, job, context.directory.code)
         with context.progress.step(f"probe RDMA, {attempt.name}", expected_s=PROBE_SECONDS / 2):
             running = context.runtime.start(command, log=log, owner=context.owner)
