@@ -6,6 +6,8 @@ import json
 from datetime import datetime
 from pathlib import PurePosixPath
 
+from pydantic import JsonValue
+
 from harness.clock import duration
 from harness.files import read_record
 from harness.report.markdown import DASH, code, escape, link, table
@@ -14,7 +16,7 @@ from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
 from harness.results.run_directory import RunDirectory
 from harness.suite.model import Metric
-from harness.suite.plan import WARMUP
+from harness.suite.plan import WARMUP, Session
 
 TIMES: tuple[Metric, ...] = ("mean_ttft_ms", "mean_tpot_ms")
 
@@ -53,7 +55,7 @@ def sessions(directory: RunDirectory, results: Results) -> str:
         rows.append(
             [
                 link(f"{record.recipe} {record.number}", f"{folder}/"),
-                escape(str(record.startup.get("version") or DASH)),
+                escape(f"{record.startup.get('engine', 'vllm')} {record.startup.get('version')}"),
                 f"{ready} s" if ready is not None else DASH,
                 ", ".join(link(_shape(name), f"{folder}/{name}") for name in record.warmups),
                 f"{checked} prompts" if checked is not None else "got the ids themselves",
@@ -62,7 +64,7 @@ def sessions(directory: RunDirectory, results: Results) -> str:
         commands.append(f"{record.recipe} {record.number}:\n\n```sh\n{record.command}\n```")
     if not rows:
         return ""
-    header = ["session", "vLLM", "ready after", "discarded warm-ups", "same tokens checked"]
+    header = ["session", "engine", "ready after", "discarded warm-ups", "same tokens checked"]
     client = next(
         (each.record.command for each in results.cells if each.record and each.record.command), ""
     )
@@ -109,10 +111,24 @@ def settings(results: Results) -> str:
     for session in results.plan.sessions:
         rows = [
             [code(f"{name} {_value(value)}".strip()), escape(session.why[name])]
-            for name, value in {**session.args, **session.env}.items()
+            for name, value in _settings_of(session).items()
         ]
         parts += [f"{escape(session.title)}:", table(["setting", "why"], rows)]
     return "\n\n".join(parts)
+
+
+def _settings_of(session: Session) -> dict[str, JsonValue]:
+    """Return all that a recipe sets: arguments, environment, driving, and what it grants."""
+    granted = session.container.settings() if session.container else {}
+    driven: dict[str, JsonValue] = {"drive": session.drive} if session.drive else {}
+    replicas: dict[str, JsonValue] = {"ranks": session.ranks} if "ranks" in session.why else {}
+    return {
+        **session.args,
+        **session.env,
+        **driven,
+        **replicas,
+        **{f"container.{name}": value for name, value in granted.items()},
+    }
 
 
 def _value(value: object) -> str:

@@ -98,6 +98,8 @@ def test_run_is_measured_and_reported(double: Kit) -> None:
     assert "called/128-8-c4: of 4 requests 2 run at once" in report
     assert "DeepInfer `DEEPINFER_USE_MULTIMODAL_POOL` departs from the default" in report
     assert "TTFT and TPOT are not measured there" in report
+    assert "| `drive generate` | a test |" in report
+    assert "| deepinfer 0.1.0 |" in report
     called = outcome.results.of("called", "128-8-c4")[0].measurement
     stepped = outcome.results.of("stepped", "128-8-c4")[0].measurement
     assert called is not None
