@@ -11,15 +11,13 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from harness.inside.launcher import DEEPINFER_PORT_SHIFT
 from harness.inside.rank import Prompt
 
 ROWS = 128
 """Rows that each rank holds."""
 HIDDEN = 256
 """Elements of a row, as in the model's Engram tables."""
-
-PORT_SHIFT = 50
-"""The launcher made sure that the port below MASTER_PORT is free, which DeepInfer takes."""
 
 NCCL_SETTINGS = {
     "EP_AVOID_RECORD_STREAM": "1",
@@ -41,7 +39,8 @@ class GinProbe:
 
         ranks = job["ranks"]
         torch.cuda.set_device(0)
-        port = int(os.environ["MASTER_PORT"]) - PORT_SHIFT
+        # The port below MASTER_PORT is the one that the launcher found free, for DeepInfer.
+        port = int(os.environ["MASTER_PORT"]) - DEEPINFER_PORT_SHIFT
         address = f"tcp://{os.environ['MASTER_ADDR']}:{port}"
         dist.init_process_group("nccl", init_method=address, rank=rank, world_size=ranks)
         group = dist.group.WORLD

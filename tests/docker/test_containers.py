@@ -15,13 +15,14 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EngineError, HostError, ImageError
-from harness.host.rdma import Port, RdmaChoice, RdmaDevice
+from harness.host.rdma import RdmaChoice
 from harness.runtime import docker as docker_runtime
 from harness.runtime.base import Command
 from harness.runtime.running_container import RunningContainer
 from harness.suite.recipe import Container
 from tests.docker.conftest import BASE, Workshop, import_base
 from tests.docker.daemon import Daemon
+from tests.runtime.test_container import DEVICE
 
 pytestmark = [
     pytest.mark.docker,
@@ -81,14 +82,7 @@ def test_device_nodes_are_passed_one_by_one(workshop: Workshop, tmp_path: Path) 
     try:
         for path in made:
             os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-        device = RdmaDevice(
-            name="mlx5_7",
-            uverbs="uverbs7",
-            driver="mlx5_core",
-            pci="0000:01:00.0",
-            ports=(Port(number=1, state="ACTIVE", link_layer="InfiniBand"),),
-            management=False,
-        )
+        device = dataclasses.replace(DEVICE, name="mlx5_7", uverbs="uverbs7")
         chosen = RdmaChoice(chosen=(device,), left_out=())
         runtime = dataclasses.replace(workshop.runtime(), rdma=chosen)
         script = "ls /dev/infiniband; echo x > /dev/infiniband/uverbs7; env"
@@ -231,6 +225,7 @@ import sys, time
 from pathlib import Path
 from tests.docker.conftest import Workshop
 from tests.docker.daemon import Daemon
+from tests.runtime.test_container import DEVICE
 from harness.cli import _stop_once
 import signal
 signal.signal(signal.SIGTERM, _stop_once)

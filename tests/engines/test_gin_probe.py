@@ -18,7 +18,7 @@ from harness.engines.gin_probe import (
     probe_job,
 )
 from harness.errors import HostError
-from harness.host.rdma import Port, RdmaChoice, RdmaDevice
+from harness.host.rdma import RdmaChoice, RdmaDevice
 from harness.process import Owner
 from harness.results.run_directory import RunDirectory
 from harness.runner.context import Context
@@ -26,6 +26,7 @@ from harness.runner.settle_rdma import settle_rdma
 from harness.runtime.base import Command
 from tests.conftest import QuietProgress
 from tests.in_process import Done, FixedClock
+from tests.runtime.test_container import DEVICE
 from tests.suite.test_plan import planned
 
 PLAN = planned("deepseek-v41-flash-8xb300", only=("deepinfer-step",))
@@ -33,14 +34,7 @@ SESSION = PLAN.sessions[0]
 
 
 def device(number: int, pci: str) -> RdmaDevice:
-    return RdmaDevice(
-        name=f"mlx5_{number}",
-        uverbs=f"uverbs{number}",
-        driver="mlx5_core",
-        pci=pci,
-        ports=(Port(number=1, state="ACTIVE", link_layer="InfiniBand"),),
-        management=False,
-    )
+    return dataclasses.replace(DEVICE, name=f"mlx5_{number}", uverbs=f"uverbs{number}", pci=pci)
 
 
 SINGLE = RdmaChoice(chosen=(device(0, "0000:18:00.0"), device(1, "0000:3a:00.0")), left_out=())
