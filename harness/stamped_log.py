@@ -44,3 +44,11 @@ class StampedLog:
         except OSError as error:
             # Keep reading: a full pipe would stop the engine in the middle of a measurement.
             self._error = error
+
+
+def log_tail(log: Path, lines: int = 12) -> str:
+    """Return the last lines of a log, for an error message."""
+    if not log.exists():
+        return "(no output)"
+    text = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(text[-lines:]) or "(no output)"

@@ -93,11 +93,3 @@ def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
         else:
             result += [name, str(value)]
     return tuple(result)
-
-
-def log_tail(log: Path, lines: int = 12) -> str:
-    """Return the last lines of a log, for an error message."""
-    if not log.exists():
-        return "(no output)"
-    text = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(text[-lines:]) or "(no output)"

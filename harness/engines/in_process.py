@@ -10,11 +10,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from harness.clock import Clock
-from harness.engines.base import BatchWave, Event, flags, log_tail, wave_job
+from harness.engines.base import BatchWave, Event, flags, wave_job
 from harness.errors import EngineError
 from harness.files import write_json
 from harness.process import Owner, Running, Tick
 from harness.runtime.base import Command, Runtime, inside_command
+from harness.stamped_log import log_tail
 from harness.suite.model import Limits
 from harness.suite.plan import Session
 

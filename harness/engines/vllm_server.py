@@ -12,11 +12,12 @@ import requests
 from pydantic import JsonValue
 
 from harness.clock import Clock
-from harness.engines.base import flags, log_tail
+from harness.engines.base import flags
 from harness.errors import EngineError
 from harness.measure.client import ClientModel
 from harness.process import Owner, Running, Tick
 from harness.runtime.base import Command, Runtime
+from harness.stamped_log import log_tail
 from harness.suite.model import Limits
 from harness.suite.plan import Session
 

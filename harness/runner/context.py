@@ -7,12 +7,12 @@ from pathlib import Path
 
 from harness.clock import Clock
 from harness.console import Progress
-from harness.engines.base import log_tail
 from harness.errors import EngineError
 from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.results.run_directory import RunDirectory
 from harness.runtime.base import Command, Runtime
+from harness.stamped_log import log_tail
 from harness.suite.plan import Plan
 
 

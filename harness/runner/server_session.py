@@ -11,7 +11,7 @@ from pathlib import Path
 import requests
 
 from harness.clock import stamp
-from harness.engines.base import Server, log_tail
+from harness.engines.base import Server
 from harness.engines.vllm_server import VllmServer, free_port, serve_command
 from harness.errors import CellError, EngineError
 from harness.files import make_folder, write_json, write_text
@@ -21,6 +21,7 @@ from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
 from harness.runner.context import Context
 from harness.runtime.base import Command, inside_command
+from harness.stamped_log import log_tail
 from harness.suite.plan import Cell, Load, Session
 from harness.suite.recipe import Container
 

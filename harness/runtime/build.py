@@ -22,6 +22,7 @@ from harness.process import Owner, shell_line
 from harness.runtime.build_log import TAIL_LINES, BuildLog, Step
 from harness.runtime.images import Images
 from harness.runtime.wheelhouse import download_commands
+from harness.stamped_log import log_tail
 
 BUILDKIT = {"DOCKER_BUILDKIT": "1"}
 BUILD_SECONDS = 6 * 3600.0
@@ -153,9 +154,9 @@ class Builder:
             or self._run("fetch torch, CUDA build", fallback, log, None, 300) == 0
         )
         if not fetched:
-            tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-TAIL_LINES:]
             raise ImageError(
-                f"could not fetch the wheels of {plan.image}; the last lines:\n" + "\n".join(tail),
+                f"could not fetch the wheels of {plan.image}; the last lines:\n"
+                f"{log_tail(log, TAIL_LINES)}",
                 usually="no package index answers, or the disk is full",
                 next_step=f"read {log}, then run the same command again",
             )

@@ -27,6 +27,7 @@ from harness.host.fit import check_space
 from harness.process import Owner, shell_line
 from harness.runtime import locks
 from harness.runtime.images import ACCELERATOR_LOCK, LOCK, Images
+from harness.stamped_log import log_tail
 
 CPU_TORCH = "torch==2.13.0+cpu"
 """The torch that vLLM 0.31's CPU build was compiled against, as its CPU build is called."""
@@ -186,9 +187,8 @@ class _Installer:
             finally:
                 process.stop(grace=5)
         if code != 0 and must:
-            tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:])
             raise ImageError(
-                f"could not {text} (exit {code}); the last lines:\n{tail}",
+                f"could not {text} (exit {code}); the last lines:\n{log_tail(log, 8)}",
                 usually="no package index answers, or the disk is full",
                 next_step=f"read {log}, then run the same command again",
             )
