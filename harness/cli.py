@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_selection(run)
     run.add_argument("--dry-run", action="store_true", help="print every command, run none")
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
-    run.add_argument("--reinstall", action="store_true", help="make the engine environment anew")
+    run.add_argument("--rebuild", action="store_true", help="make the engine environment anew")
     run.add_argument("--keep", action="store_true", help="leave ended containers, to look into")
     run.set_defaults(verb=verbs.run)
 
@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 
     build = subparsers.add_parser("build", help="pull or build images, and run nothing")
     build.add_argument("image", nargs="*", metavar="IMAGE", help="default: all")
-    build.add_argument("--anew", action="store_true", help="also where it is there already")
+    build.add_argument("--rebuild", action="store_true", help="also where it is there already")
     _add_images(build)
     build.set_defaults(verb=verbs.build)
 

@@ -170,7 +170,7 @@ def not_ours(path: Path, error: ValidationError) -> UsageError:
     return UsageError(
         f"{path}: {where}: {first['msg']}",
         usually="another version of the kit wrote it, or it was changed by hand",
-        next_step="use that version's clone, or start anew: nox -s reproduce -- --fresh",
+        next_step="use that version's clone, or start rebuild: nox -s reproduce -- --fresh",
     )
 
 

@@ -216,7 +216,7 @@ class Owner:
             raise ImageError(
                 f"cannot start {argv[0]}: {error.strerror}",
                 usually="the engine's environment is incomplete, or was moved after it was made",
-                next_step="make it anew with: nox -s reproduce -- --reinstall",
+                next_step="make it anew with: nox -s reproduce -- --rebuild",
             ) from error
         process = Process(popen, spawn_id, log, self.clock)
         try:

@@ -35,16 +35,16 @@ from harness.runtime.base import Lines
 from harness.runtime.docker_engine import connect
 from harness.runtime.docker_images import ImageStore
 from harness.runtime.images import Images, images_folder
-from harness.suite.load import (
+from harness.suite.plan import Plan, plan_to_json
+from harness.suite.planner import Choice, make_plan
+from harness.suite.read import (
     PUBLISHED,
     Suite,
-    load_suite,
     nearest,
+    read_suite,
     recipes_folder,
     suite_names,
 )
-from harness.suite.plan import Plan, plan_to_json
-from harness.suite.planner import Choice, make_plan
 from harness.suite.schema import json_schemas
 
 FALLBACK_SUITE = "smoke"
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace, console: Console) -> int:
     progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
     if planned.notice:
         progress.say(planned.notice)
-    site = replace(_site(options), reinstall=options.reinstall, keep=options.keep)
+    site = replace(_site(options), rebuild=options.rebuild, keep=options.keep)
     reproduction = Reproduction(
         plan=planned,
         site=site,
@@ -109,8 +109,8 @@ def build(options: argparse.Namespace, console: Console) -> int:
     for name in options.image:
         store.images.image(name)
     every = store.images.file.images
-    for name in options.image or [name for name, entry in every.items() if not entry.when_named]:
-        record = store.ensure(name, anew=options.anew)
+    for name in options.image or [name for name, entry in every.items() if not entry.opt_in]:
+        record = store.ensure(name, rebuild=options.rebuild)
         _print(describe_record(record))
     return EXIT_MEASURED
 
@@ -149,7 +149,7 @@ def check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
 
 def published(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
     """Print the publication's own tables."""
-    suite = load_suite(options.suite, recipes_folder())
+    suite = read_suite(options.suite, recipes_folder())
     if suite.published is None:
         raise UsageError(
             f"suite {suite.name} has no publication",
@@ -193,12 +193,12 @@ def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
         )
     root = recipes_folder()
     if name := options.suite or options.suite_option:
-        return load_suite(name, root)
-    suites = [load_suite(name, root) for name in suite_names(root)]
+        return read_suite(name, root)
+    suites = [read_suite(name, root) for name in suite_names(root)]
     for suite in suites:
         if suite.file.hardware and facts.matches(suite.file.hardware):
             return suite
-    return load_suite(FALLBACK_SUITE, root)
+    return read_suite(FALLBACK_SUITE, root)
 
 
 def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:

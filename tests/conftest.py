@@ -23,9 +23,9 @@ from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
 from harness.runtime.images import LOCK, LOCK_FILE, Images
 from harness.runtime.local import LocalRuntime
-from harness.suite.load import load_suite
 from harness.suite.plan import Plan
 from harness.suite.planner import Choice, make_plan
+from harness.suite.read import read_suite
 
 # A slow machine is not a failure: speed is measured elsewhere.
 settings.register_profile("kit", deadline=None)
@@ -187,7 +187,7 @@ class Kit:
 
     def plan(self, **options: object) -> Plan:
         self.write_suite()
-        suite = load_suite("test", self.folder / "recipes")
+        suite = read_suite("test", self.folder / "recipes")
         pins = {IMAGE: "0" * 64}
         choice = Choice(runtime="local", **options)
         return make_plan(suite, choice, pins=pins, kit_version="0.0")

@@ -13,5 +13,5 @@ def test_every_image_can_be_built_alone() -> None:
     named = re.search(r"^IMAGES = \((.*)\)$", text, re.MULTILINE)
     assert named
     images = Images(images_folder()).file.images
-    default = {name for name, image in images.items() if not image.when_named}
+    default = {name for name, image in images.items() if not image.opt_in}
     assert set(re.findall(r'"([^"]+)"', named[1])) == default

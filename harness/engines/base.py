@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from pydantic import JsonValue
 
 from harness.process import Tick
-from harness.suite.plan import Load
+from harness.suite.plan import RequestSet
 
 
 class Server(Protocol):
@@ -45,10 +45,10 @@ class Server(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchWave:
-    """One wave of a batch job: its id, its load, and where its result is to be written."""
+    """One wave of a batch job: its id, its requests, and where its result is to be written."""
 
     id: str
-    load: Load
+    requests: RequestSet
     result: Path
 
 
@@ -56,10 +56,10 @@ def wave_job(wave: BatchWave, run_folder: Path) -> dict[str, JsonValue]:
     """Return one wave of a job file; the format is that of `harness.inside`."""
     return {
         "id": wave.id,
-        "ids": str(run_folder / wave.load.prompts_file),
-        "output_len": wave.load.output_len,
-        "concurrency": wave.load.concurrency,
-        "seed": wave.load.seed,
+        "ids": str(run_folder / wave.requests.prompts_file),
+        "output_len": wave.requests.output_len,
+        "concurrency": wave.requests.concurrency,
+        "seed": wave.requests.seed,
         "result": str(wave.result),
     }
 

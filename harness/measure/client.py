@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.suite.plan import Load, Plan
+from harness.suite.plan import Plan, RequestSet
 
 PERCENTILES = "50,90,99"
 
@@ -30,7 +30,7 @@ class ClientModel:
         return cls(name=model.name, folder=str(folder), tokenizer_mode=model.tokenizer_mode)
 
 
-def dataset_args(model: ClientModel, load: Load) -> tuple[str, ...]:
+def dataset_args(model: ClientModel, request_set: RequestSet) -> tuple[str, ...]:
     """Return the arguments that decide the prompts; the export of prompts gets the same."""
     return (
         "--model",
@@ -42,18 +42,18 @@ def dataset_args(model: ClientModel, load: Load) -> tuple[str, ...]:
         "--dataset-name",
         "random",
         "--random-input-len",
-        str(load.input_len),
+        str(request_set.input_len),
         "--random-output-len",
-        str(load.output_len),
+        str(request_set.output_len),
         "--num-prompts",
-        str(load.prompts),
+        str(request_set.prompts),
         "--seed",
-        str(load.seed),
+        str(request_set.seed),
     )
 
 
 def wave_args(
-    model: ClientModel, load: Load, *, base_url: str, result_dir: str, result_name: str
+    model: ClientModel, request_set: RequestSet, *, base_url: str, result_dir: str, result_name: str
 ) -> tuple[str, ...]:
     """Return the arguments of one wave: every request at once, `concurrency` of them in flight.
 
@@ -62,8 +62,14 @@ def wave_args(
     """
     return (
         *("--backend", "vllm", "--base-url", base_url, "--endpoint", "/v1/completions"),
-        *dataset_args(model, load),
-        *("--max-concurrency", str(load.concurrency), "--request-rate", "inf", "--ignore-eos"),
+        *dataset_args(model, request_set),
+        *(
+            "--max-concurrency",
+            str(request_set.concurrency),
+            "--request-rate",
+            "inf",
+            "--ignore-eos",
+        ),
         *("--save-result", "--save-detailed"),
         *("--result-dir", result_dir, "--result-filename", result_name),
         *("--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", PERCENTILES),
@@ -72,10 +78,10 @@ def wave_args(
 
 
 def bench_argv(
-    model: ClientModel, load: Load, *, base_url: str, result_dir: str, result_name: str
+    model: ClientModel, request_set: RequestSet, *, base_url: str, result_dir: str, result_name: str
 ) -> tuple[str, ...]:
     """Return the whole command of one measured cell."""
     arguments = wave_args(
-        model, load, base_url=base_url, result_dir=result_dir, result_name=result_name
+        model, request_set, base_url=base_url, result_dir=result_dir, result_name=result_name
     )
     return ("vllm", "bench", "serve", *arguments)

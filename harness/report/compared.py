@@ -5,11 +5,11 @@ from __future__ import annotations
 from harness.report.markdown import DASH, escape, link, table
 from harness.report.tables import number, ratio
 from harness.results.collect import Results
-from harness.results.verdict import Judged, Reference, independent
+from harness.results.verdict import Judgement, Reference, independent
 from harness.suite.published import Claim
 
 
-def headline(judged: list[Judged]) -> str:
+def headline(judged: list[Judgement]) -> str:
     """Return one sentence: how many published measurements got which verdict.
 
     Measurements are counted once, however many claims repeat them.
@@ -19,7 +19,7 @@ def headline(judged: list[Judged]) -> str:
     return f"Of {sum(counts.values())} published measurements: {', '.join(parts)}."
 
 
-def verdicts(judged: list[Judged]) -> str:
+def verdicts(judged: list[Judgement]) -> str:
     """Return the table of all claims, in the publication's order."""
     shared = _shared_differences(judged)
     rows = [
@@ -42,7 +42,7 @@ def verdicts(judged: list[Judged]) -> str:
     return "\n\n".join([*parts, table(header, rows)])
 
 
-def _shared_differences(judged: list[Judged]) -> list[str]:
+def _shared_differences(judged: list[Judgement]) -> list[str]:
     """Return the differences that every incomparable claim has, to be said once."""
     differing = [each.differences for each in judged if each.differences]
     if not differing:
@@ -50,7 +50,7 @@ def _shared_differences(judged: list[Judged]) -> list[str]:
     return [each for each in differing[0] if all(each in others for others in differing)]
 
 
-def _why(each: Judged, shared: list[str]) -> str:
+def _why(each: Judgement, shared: list[str]) -> str:
     if not each.differences:
         return each.why
     own = [difference for difference in each.differences if difference not in shared]
@@ -117,18 +117,18 @@ def printed(claim: Claim) -> str:
     if claim.kind == "text":
         return escape(claim.text or "")
     numbers = [value for value in (claim.value, claim.low, claim.high) if value is not None]
-    text = "–".join(_plain(value, claim.step or 1) for value in numbers)
+    text = "–".join(_plain(value, claim.precision or 1) for value in numbers)
     about = "about " if claim.kind == "approximate" else ""
     gap = "" if claim.unit in ("×", "%") else " "
     return f"{about}{text}{gap}{escape(claim.unit or '')}"
 
 
-def _plain(value: float, step: float) -> str:
-    decimals = max(0, len(f"{step:g}".partition(".")[2]))
+def _plain(value: float, precision: float) -> str:
+    decimals = max(0, len(f"{precision:g}".partition(".")[2]))
     return f"{value:,.{decimals}f}"
 
 
-def _measured(each: Judged) -> str:
+def _measured(each: Judgement) -> str:
     by = each.claim.measured_by
     if each.measured is None or by is None:
         return DASH

@@ -82,15 +82,15 @@ def _shape(warmup: str) -> str:
 def prompts(directory: RunDirectory, results: Results) -> str:
     """Return every set of prompts with its hash."""
     rows = []
-    for load in results.plan.loads:
-        manifest = directory.load_manifest(load)
+    for request_set in results.plan.request_sets:
+        manifest = directory.manifest(request_set)
         if manifest is None:
             continue
         rows.append(
             [
-                link(load.name, load.manifest_file),
-                str(load.seed),
-                f"{manifest.count} x {load.input_len:,}",
+                link(request_set.name, request_set.manifest_file),
+                str(request_set.seed),
+                f"{manifest.count} x {request_set.input_len:,}",
                 code(manifest.sha256[:16]),
                 escape(manifest.made_by),
             ]

@@ -127,7 +127,7 @@ def _queueing(session: Session) -> Iterator[str]:
         return
     at_once = limit * session.ranks
     for workload, concurrency in {
-        cell.workload: cell.load.concurrency for cell in session.cells
+        cell.workload: cell.requests.concurrency for cell in session.cells
     }.items():
         if concurrency > at_once:
             yield (

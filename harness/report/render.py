@@ -13,7 +13,7 @@ from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill
 from harness.results.collect import Results, collect
 from harness.results.run_directory import RunDirectory
-from harness.results.verdict import Judged, Reference, judge
+from harness.results.verdict import Judgement, Reference, judge
 
 
 def write_report(directory: RunDirectory) -> Results:
@@ -61,7 +61,7 @@ def _reference(directory: RunDirectory) -> Reference | None:
     return read_record(path, Reference) if path.exists() else None
 
 
-def _head(results: Results, judged: list[Judged]) -> str:
+def _head(results: Results, judged: list[Judgement]) -> str:
     record, plan = results.record, results.plan
     verdict = "measured" if results.complete else "incomplete"
     lines = [f"# {escape(plan.title)}: {verdict}", ""]

@@ -14,7 +14,7 @@ from harness.results.measurement import Measurement
 from harness.results.records import CellRecord, Manifest
 from harness.results.run_directory import METRICS
 from harness.results.validity import spread
-from harness.suite.plan import Load
+from harness.suite.plan import RequestSet
 
 COUNTER_TOLERANCE = 0.02
 """The server counts every request it saw; more or less than the client's is somebody else's load
@@ -33,13 +33,15 @@ def engine_rules(record: CellRecord) -> Iterator[str]:
         yield f"the engine was {record.engine_before} before and {record.engine_after} after"
 
 
-def batch_rules(found: Measurement, load: Load, manifest: Manifest | None) -> Iterator[str]:
+def batch_rules(
+    found: Measurement, requests: RequestSet, manifest: Manifest | None
+) -> Iterator[str]:
     """Yield what a driver's record breaks of what was asked for."""
-    if found.completed != load.prompts:
-        yield f"{found.completed} of {load.prompts} requests completed"
-    wrong = [length for length in found.output_lens if length != load.output_len]
+    if found.completed != requests.prompts:
+        yield f"{found.completed} of {requests.prompts} requests completed"
+    wrong = [length for length in found.output_lens if length != requests.output_len]
     if wrong:
-        yield f"output lengths {spread(wrong)} where {load.output_len} was asked for"
+        yield f"output lengths {spread(wrong)} where {requests.output_len} was asked for"
     if manifest is not None and found.input_lens != manifest.lengths:
         yield (
             f"input lengths {spread(found.input_lens)} where the prompts have "

@@ -111,7 +111,7 @@ def collect(directory: RunDirectory) -> Results:
     Raises:
         UsageError: it is not a run directory of this version.
     """
-    record = directory.load_record()
+    record = directory.record()
     plan = directory.plan_of(record)
     cells = tuple(_cell(directory, plan.model.name, cell) for cell in plan.cells)
     return Results(record=record, plan=plan, cells=cells)
@@ -119,7 +119,7 @@ def collect(directory: RunDirectory) -> Results:
 
 def _cell(directory: RunDirectory, model: str, cell: Cell) -> CellResult:
     try:
-        record = directory.load_cell(cell)
+        record = directory.cell_record(cell)
     except UsageError as error:
         return CellResult(cell=cell, status="failed", reasons=(error.what,))
     if record is None:
@@ -153,17 +153,17 @@ def _judge_file(
     directory: RunDirectory, model: str, cell: Cell, path: Path
 ) -> tuple[Measurement, list[str]]:
     """Read a cell's result and return it with the rules that it breaks."""
-    load, manifest = cell.load, directory.load_manifest(cell.load)
+    requests, manifest = cell.requests, directory.manifest(cell.requests)
     if path.name == BATCH:
         measurement = read_batch(path)
-        return measurement, list(batch_rules(measurement, load, manifest))
+        return measurement, list(batch_rules(measurement, requests, manifest))
     bench = read_bench_file(path)
     expected = Expected(
         model=model,
-        input_len=load.input_len,
-        output_len=load.output_len,
-        concurrency=load.concurrency,
-        prompts=load.prompts,
+        input_len=requests.input_len,
+        output_len=requests.output_len,
+        concurrency=requests.concurrency,
+        prompts=requests.prompts,
         input_lens=manifest.lengths if manifest else None,
     )
     broken = check(bench, expected).broken

@@ -14,7 +14,7 @@ from harness.errors import UsageError
 from harness.files import make_folder, not_ours, read_record, write_json, write_text
 from harness.host.facts import HostReading
 from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord, session_folder
-from harness.suite.plan import Cell, Load, Plan, plan_from_json
+from harness.suite.plan import Cell, Plan, RequestSet, plan_from_json
 
 BENCH = "bench.json"
 """What the client of a server writes for one cell."""
@@ -64,7 +64,7 @@ class RunDirectory:
             number += 1
         return number, make_folder(folder)
 
-    def load_record(self) -> RunRecord:
+    def record(self) -> RunRecord:
         """Read run.json.
 
         Raises:
@@ -83,13 +83,13 @@ class RunDirectory:
         """The publication that this run is compared with."""
         return self.path / "published.json"
 
-    def load_plan(self) -> Plan:
+    def plan(self) -> Plan:
         """Rebuild the plan that this run carries out.
 
         Raises:
             UsageError: as `load_record`.
         """
-        return self.plan_of(self.load_record())
+        return self.plan_of(self.record())
 
     def plan_of(self, record: RunRecord) -> Plan:
         """Rebuild the plan from a record that was read already.
@@ -121,14 +121,14 @@ class RunDirectory:
         """Return whether ``cell`` has its cell.json, which is written last."""
         return self._cell_file(cell).exists()
 
-    def load_cell(self, cell: Cell) -> CellRecord | None:
+    def cell_record(self, cell: Cell) -> CellRecord | None:
         """Read the record of a finished cell; None where it is not finished."""
         path = self._cell_file(cell)
         return read_record(path, CellRecord) if path.exists() else None
 
-    def load_manifest(self, load: Load) -> Manifest | None:
+    def manifest(self, request_set: RequestSet) -> Manifest | None:
         """Read the manifest of a set of prompts; None where there is none yet."""
-        path = self.path / load.manifest_file
+        path = self.path / request_set.manifest_file
         return read_record(path, Manifest) if path.exists() else None
 
     def save_host(self, reading: HostReading) -> None:
@@ -175,7 +175,7 @@ def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:
     for path in reports.glob("*/run.json"):
         directory = RunDirectory(path.parent)
         try:
-            record = directory.load_record()
+            record = directory.record()
         except UsageError:
             continue
         if record.plan_hash == plan_hash and record.host == host_id:

@@ -45,7 +45,7 @@ class Reference(Strict):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
+class Judgement:
     """One claim with what was measured for it, and why the verdict is what it is."""
 
     claim: Claim
@@ -64,12 +64,12 @@ def conditions_of(engine: str, image: str, args: dict[str, JsonValue]) -> Condit
     return Conditions(engine=engine, image=image, speculation=args.get("--speculative-config"))
 
 
-def judge(results: Results, reference: Reference, gpus: list[str]) -> list[Judged]:
+def judge(results: Results, reference: Reference, gpus: list[str]) -> list[Judgement]:
     """Judge every claim; ``gpus`` are the names of the GPUs that the run had."""
     return [_judge(claim, results, reference, gpus) for claim in reference.published.claims]
 
 
-def independent(judged: list[Judged]) -> dict[Verdict, int]:
+def independent(judged: list[Judgement]) -> dict[Verdict, int]:
     """Count verdicts of measurements, each once, however many claims repeat it."""
     counts: dict[Verdict, int] = {}
     for each in judged:
@@ -78,11 +78,11 @@ def independent(judged: list[Judged]) -> dict[Verdict, int]:
     return counts
 
 
-def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]) -> Judged:
+def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]) -> Judgement:
     by = claim.measured_by
     if by is None:
         why = claim.not_measured or ""
-        return Judged(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
+        return Judgement(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
     workload = reference.workloads.get(by.workload, by.workload)
     recipes = [reference.recipes.get(recipe, recipe) for recipe in by.recipes]
     value = (
@@ -99,12 +99,12 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
         if differing and not any(results.of(name, workload) for name in recipes):
             missing = [f"this suite has no cell for it ({workload})"]
         why = "; ".join(dict.fromkeys(missing)) or "the engine does not report it"
-        return Judged(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
+        return Judgement(claim=claim, verdict="not run", measured=None, ratio=None, why=why)
     verdict: Verdict = "not comparable"
     why = "; ".join(differing)
     if not differing:
         verdict, why = _decide(claim, measured)
-    return Judged(
+    return Judgement(
         claim=claim,
         verdict=verdict,
         measured=measured,
@@ -136,7 +136,7 @@ def band(claim: Claim) -> tuple[float, float]:
     The printed number stands for anything that rounds to it: 658K is 657.5K to 658.5K before the
     tolerance of measuring.
     """
-    half = (claim.step or 0.0) / 2
+    half = (claim.precision or 0.0) / 2
     low = claim.low if claim.low is not None else _middle(claim)
     high = claim.high if claim.high is not None else _middle(claim)
     return (low - half) * (1 - claim.tolerance), (high + half) * (1 + claim.tolerance)

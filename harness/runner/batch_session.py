@@ -16,22 +16,27 @@ from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BATCH
 from harness.runner.context import Context
-from harness.suite.plan import WARMUP, Cell, Load, Session
+from harness.suite.plan import WARMUP, Cell, RequestSet, Session
 
 REPORTED = ("engine", "version", "sampling", "kv_cache_tokens", "max_num_seqs", "ranks")
 """What an engine says of itself once it is ready; sizes are those of one rank."""
 
 
 def batch_waves(
-    warmups: Sequence[Load], cells: Sequence[Cell], run: Path, folder: Path
+    warmups: Sequence[RequestSet], cells: Sequence[Cell], run: Path, folder: Path
 ) -> list[BatchWave]:
     """Return the waves of one engine start: a warm-up for each shape, then the cells."""
     discarded = [
-        BatchWave(id=load.name, load=load, result=folder / WARMUP / f"{load.name}.json")
-        for load in warmups
+        BatchWave(
+            id=requests.name,
+            requests=requests,
+            result=folder / WARMUP / f"{requests.name}.json",
+        )
+        for requests in warmups
     ]
     timed = [
-        BatchWave(id=cell.id, load=cell.load, result=run / cell.folder / BATCH) for cell in cells
+        BatchWave(id=cell.id, requests=cell.requests, result=run / cell.folder / BATCH)
+        for cell in cells
     ]
     return [*discarded, *timed]
 
@@ -87,8 +92,8 @@ class BatchSession:
                 f"{session.recipe}: warm up {len(warmups)} shapes, discarded",
                 expected_s=session.warmup_s,
             ):
-                for load in warmups:
-                    _await(events, "wave-finished", load.name)
+                for requests in warmups:
+                    _await(events, "wave-finished", requests.name)
             record = SessionRecord(
                 recipe=session.recipe,
                 number=number,
@@ -98,7 +103,7 @@ class BatchSession:
                     "ready_after_s": ready_after_s,
                     **{name: ready[name] for name in REPORTED},
                 },
-                warmups=tuple(f"{WARMUP}/{load.name}.json" for load in warmups),
+                warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in warmups),
             )
             context.directory.save_session(record)
             for cell in cells:

@@ -31,9 +31,10 @@ def describe(plan: Plan, images: Images) -> Iterator[str]:
     yield from _needs(plan)
     yield from _images(plan, images)
     yield from _model(plan)
+    prompts = sum(requests.prompts for requests in plan.request_sets)
     yield (
-        f"  prompts: {len(plan.loads)} sets, {sum(load.prompts for load in plan.loads):,} requests,"
-        f" about {duration(plan.estimates.prompts_s)}"
+        f"  prompts: {len(plan.request_sets)} sets, {prompts:,} requests, "
+        f"about {duration(plan.estimates.prompts_s)}"
     )
     for number, session in enumerate(plan.sessions, start=1):
         yield ""
@@ -83,14 +84,14 @@ def _session(plan: Plan, number: int, session: Session) -> Iterator[str]:
     yield f"{number}. {session.recipe}: {session.title}"
     start = plan.estimates.engine_start_s
     yield f"   start: about {duration(start)}"
-    warmups = ", ".join(load.name.removeprefix("warmup-") for load in session.warmups)
+    warmups = ", ".join(requests.name.removeprefix("warmup-") for requests in session.warmups)
     yield f"   warm up, discarded ({warmups}): about {duration(session.warmup_s)}"
     for cell in session.cells:
-        load = cell.load
-        lengths = f"{load.input_len:,} -> {_count(load.output_len, 'token')}"
+        requests = cell.requests
+        lengths = f"{requests.input_len:,} -> {_count(requests.output_len, 'token')}"
         yield (
-            f"   {cell.id}: {load.prompts:,} x {lengths}, {load.concurrency:,} at once, "
-            f"seed {load.seed}, about {duration(cell.expected_s)}"
+            f"   {cell.id}: {requests.prompts:,} x {lengths}, {requests.concurrency:,} at once, "
+            f"seed {requests.seed}, about {duration(cell.expected_s)}"
         )
 
 

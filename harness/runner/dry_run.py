@@ -19,9 +19,9 @@ from harness.results.records import session_folder
 from harness.results.run_directory import METRICS, RunDirectory
 from harness.runner.batch_session import batch_waves
 from harness.runner.preflight import needs_rdma
+from harness.runner.probe_rdma import FOLDER
 from harness.runner.prompts import prompts_command, prompts_job
 from harness.runner.server_session import cell_command, warmup_command, warmup_job
-from harness.runner.settle_rdma import FOLDER
 from harness.runtime.base import Lines
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session
@@ -58,7 +58,7 @@ class DryRun:
         yield "# prompts, before any engine starts"
         job = self.directory.path / "prompts" / "job.json"
         root = str(self.directory.path)
-        yield from _write(job, prompts_job(self.model, list(plan.loads), root))
+        yield from _write(job, prompts_job(self.model, list(plan.request_sets), root))
         yield self.lines.line(prompts_command(plan.prompts_image, self.model, job, code))
         numbers: dict[str, int] = {}
         for session in plan.sessions:
@@ -103,7 +103,9 @@ class DryRun:
             cell_folder = self.directory.cell(cell)
             yield shell_line(("mkdir", "-p", str(cell_folder)))
             yield self._metrics(url, cell_folder / METRICS[0])
-            yield self.lines.line(cell_command(session, self.model, cell.load, url, cell_folder))
+            yield self.lines.line(
+                cell_command(session, self.model, cell.requests, url, cell_folder)
+            )
             yield self._metrics(url, cell_folder / METRICS[1])
         yield f"# {session.recipe}: stop the server"
         yield self.lines.stop_line(server)

@@ -18,7 +18,7 @@ from harness.runner.preflight import (
     require,
     without_rdma,
 )
-from harness.runner.settle_rdma import settle_rdma
+from harness.runner.probe_rdma import probe_rdma
 from harness.runner.site import Site
 from harness.runtime.docker_engine import connect, read_facts
 from harness.suite.model import HubModel
@@ -62,7 +62,7 @@ def prepare(
     """
     for image in context.plan.pins:
         evidence = context.runtime.prepare(image)
-        record = context.directory.load_record()
+        record = context.directory.record()
         images = {**record.images, image: dict(evidence)}
         context.directory.save(record.model_copy(update={"images": images}))
     context.directory.copy_inside()
@@ -82,13 +82,13 @@ def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
     if all(directory.finished(cell) for session in needing for cell in session.cells):
         return context, None
     try:
-        settled = settle_rdma(context, needing[0], site.rdma)
+        settled = probe_rdma(context, needing[0], site.rdma)
     except HostError as error:
         if len(needing) == len(context.plan.sessions):
             raise
         context.progress.say(error.render())
         return context, error
-    record = directory.load_record()
+    record = directory.record()
     directory.save(record.model_copy(update={"rdma": tuple(settled.reasons())}))
     return replace(context, runtime=context.runtime.with_rdma(settled)), None
 
@@ -101,5 +101,5 @@ def _prepare_model(context: Context, site: Site) -> None:
         return
     store = HubStore(cache=site.cache, clock=context.clock, progress=context.progress)
     _, evidence = store.ensure(model, site.model)
-    record = context.directory.load_record()
+    record = context.directory.record()
     context.directory.save(record.model_copy(update={"model": evidence}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.results.verdict import Reference, conditions_of
-from harness.suite.load import Suite, load_suite
+from harness.suite.read import Suite, read_suite
 
 
 def reference_of(suite: Suite, root: Path) -> Reference | None:
@@ -15,7 +15,7 @@ def reference_of(suite: Suite, root: Path) -> Reference | None:
         UsageError: the suite that it names is not there or has a mistake.
     """
     names = suite.file.compares_with
-    source = load_suite(names.suite, root) if names else suite
+    source = read_suite(names.suite, root) if names else suite
     if source.published is None or source.file.hardware is None:
         return None
     return Reference(

@@ -60,7 +60,7 @@ class Reproduction:
             KitError: as soon as nothing more can be measured; finished cells stay.
         """
         found = None if fresh else self._newest()
-        if found and found.load_record().state == "finished":
+        if found and found.record().state == "finished":
             return Outcome(directory=found, results=write_report(found), already_finished=True)
         if any(self.site.images.image(image).local for image in self.plan.pins):
             check_cpu(self.host.facts)
@@ -106,7 +106,7 @@ class Reproduction:
     def _open(self, directory: RunDirectory) -> None:
         """Write the run's own facts, or take up those of the run that goes on."""
         if directory.record_file.exists():
-            record = directory.load_record()
+            record = directory.record()
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
@@ -198,7 +198,7 @@ def _close(context: Context, state: RunState) -> Results:
     """Write the run's state and the report of what there is."""
     directory = context.directory
     ended = {"state": state, "ended": stamp(context.clock.now())}
-    directory.save(directory.load_record().model_copy(update=ended))
+    directory.save(directory.record().model_copy(update=ended))
     return write_report(directory)
 
 

@@ -22,7 +22,7 @@ from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
 from harness.runner.context import Context
 from harness.runtime.base import Command, inside_command
 from harness.stamped_log import log_tail
-from harness.suite.plan import Cell, Load, Session
+from harness.suite.plan import Cell, RequestSet, Session
 from harness.suite.recipe import Container
 
 METRICS_SECONDS = 10.0
@@ -44,7 +44,7 @@ def warmup_command(session: Session, model: ClientModel, job: Path, code: Path) 
 
 
 def warmup_job(
-    warmups: Sequence[Load], model: ClientModel, base_url: str, folder: Path
+    warmups: Sequence[RequestSet], model: ClientModel, base_url: str, folder: Path
 ) -> dict[str, list[list[str]]]:
     """Return the job file's content for `harness.inside.waves`."""
     return {
@@ -52,22 +52,24 @@ def warmup_job(
             list(
                 wave_args(
                     model,
-                    load,
+                    request_set,
                     base_url=base_url,
                     result_dir=str(folder),
-                    result_name=f"{load.name}.json",
+                    result_name=f"{request_set.name}.json",
                 )
             )
-            for load in warmups
+            for request_set in warmups
         ]
     }
 
 
 def cell_command(
-    session: Session, model: ClientModel, load: Load, base_url: str, folder: Path
+    session: Session, model: ClientModel, request_set: RequestSet, base_url: str, folder: Path
 ) -> Command:
     """Return the client's command of one cell."""
-    argv = bench_argv(model, load, base_url=base_url, result_dir=str(folder), result_name=BENCH)
+    argv = bench_argv(
+        model, request_set, base_url=base_url, result_dir=str(folder), result_name=BENCH
+    )
     return Command(
         role="client",
         image=session.image,
@@ -145,7 +147,7 @@ class ServerSession:
             began=began,
             command=context.runtime.line(server.command),
             startup=dict(startup),
-            warmups=tuple(f"warmup/{load.name}.json" for load in warmups),
+            warmups=tuple(f"warmup/{request_set.name}.json" for request_set in warmups),
             tokenize_checked=checked,
         )
         context.directory.save_session(record)
@@ -170,17 +172,17 @@ class ServerSession:
     def _check_tokenizer(self, server: Server) -> int:
         """Compare saved ids with what the server makes of the same text; return how many."""
         checked = 0
-        for load in (cell.load for cell in self.session.cells):
-            manifest = self.context.directory.load_manifest(load)
-            path = self.context.directory.path / load.prompts_file
+        for request_set in (cell.requests for cell in self.session.cells):
+            manifest = self.context.directory.manifest(request_set)
+            path = self.context.directory.path / request_set.prompts_file
             lines = path.read_text(encoding="utf-8").splitlines()
             for sample in manifest.samples if manifest else ():
                 saved = json.loads(lines[sample.index])["prompt_token_ids"]
                 if self._tokenize(server, sample.text) != saved:
                     raise EngineError(
                         f"the server makes other tokens of prompt {sample.index} of "
-                        f"{load.prompts_file} than those that the other engine gets",
-                        usually="server and client load different tokenizers",
+                        f"{request_set.prompts_file} than those that the other engine gets",
+                        usually="server and client use different tokenizers",
                         next_step=f"compare {path} with POST {server.base_url}/tokenize",
                     )
                 checked += 1
@@ -205,7 +207,7 @@ class ServerSession:
         context = self.context
         folder = context.directory.cell(cell)
         make_folder(folder)
-        command = cell_command(self.session, context.model, cell.load, server.base_url, folder)
+        command = cell_command(self.session, context.model, cell.requests, server.base_url, folder)
         reason, began, before = self._attempt(cell, command, folder, server)
         if reason is None and compilations(server.log, began, stamp(context.clock.now())):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.

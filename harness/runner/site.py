@@ -34,7 +34,7 @@ class Site:
     model: Path | None = None
     """The user's own folder of the suite's model; else it is downloaded into the cache."""
     rdma: RdmaChoice = field(default_factory=lambda: choose(read_rdma()))
-    reinstall: bool = False
+    rebuild: bool = False
     keep: bool = False
     privileged: bool = False
     make_runtime: Callable[..., Runtime] = LocalRuntime
@@ -60,5 +60,5 @@ class Site:
             owner=owner,
             clock=clock,
             progress=progress,
-            reinstall=self.reinstall,
+            rebuild=self.rebuild,
         )

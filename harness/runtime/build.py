@@ -43,7 +43,7 @@ class BuildPlan:
     args: Mapping[str, str]
     downloads: tuple[tuple[str, ...], ...]
 
-    anew: bool = False
+    rebuild: bool = False
     """Whether every step runs again, finished or not."""
 
     def argv(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class BuildPlan:
             *("docker", "build", "--progress", "plain", "--network", "host"),
             *("--tag", self.tag, "--label", f"{PIN_LABEL}={self.pin}"),
             *(part for argument in arguments for part in ("--build-arg", argument)),
-            *(("--no-cache",) if self.anew else ()),
+            *(("--no-cache",) if self.rebuild else ()),
             str(self.context),
         )
 
@@ -143,7 +143,7 @@ class Builder:
     def _fill_context(self, plan: BuildPlan, log: Path) -> None:
         """Copy the Dockerfile's folder, and fetch wheels beside it, unless that is done."""
         complete = plan.context / COMPLETE
-        if complete.exists() and not plan.anew:
+        if complete.exists() and not plan.rebuild:
             return
         shutil.rmtree(plan.context, ignore_errors=True)
         make_folder(plan.context.parent)

@@ -49,7 +49,7 @@ class ContainerSpec:
     labels: Mapping[str, str]
     granted: Container
     user: str | None
-    powerless: bool
+    unprivileged: bool
     """No capability at all, and no way to gain one."""
     devices: tuple[str, ...] = ()
     privileged: bool = False
@@ -78,7 +78,7 @@ class ContainerSpec:
             yield from ("--user", self.user)
         for name, limit in granted.ulimits.items():
             yield from ("--ulimit", f"{name}={limit}:{limit}")
-        if self.powerless:
+        if self.unprivileged:
             yield from ("--cap-drop", "ALL", "--security-opt", "no-new-privileges")
         for capability in granted.capabilities:
             yield from ("--cap-add", capability)
@@ -115,7 +115,7 @@ class ContainerSpec:
             "devices": [f"{device}:{device}:rwm" for device in self.devices],
             "privileged": self.privileged,
         }
-        if self.powerless:
+        if self.unprivileged:
             arguments |= {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges"]}
         if self.user:
             arguments["user"] = self.user
@@ -165,7 +165,7 @@ class Containers:
             labels={**self.labels, ROLE_LABEL: command.role},
             granted=granted,
             user=granted.user if command.is_engine else f"{os.getuid()}:{os.getgid()}",
-            powerless=not command.is_engine,
+            unprivileged=not command.is_engine,
             devices=(self.rdma.nodes or UNKNOWN_NODES) if rdma else (),
             privileged=self.privileged and rdma,
         )

@@ -41,7 +41,7 @@ class DockerRuntime:
     clock: Clock
     progress: Progress
     rdma: RdmaChoice
-    reinstall: bool = False
+    rebuild: bool = False
     keep: bool = False
     """Leave ended containers where they are, to look into them."""
     privileged: bool = False
@@ -50,7 +50,7 @@ class DockerRuntime:
     name: ClassVar[str] = "docker"
 
     def prepare(self, image: str) -> Mapping[str, JsonValue]:
-        record = self._store.ensure(image, anew=self.reinstall)
+        record = self._store.ensure(image, rebuild=self.rebuild)
         return record.model_dump(mode="json")
 
     def preparation(self, image: str) -> list[str]:
@@ -83,7 +83,7 @@ class DockerRuntime:
                     f"container {container.name} was made from {made_from}, "
                     f"not from the verified {record.id}",
                     usually="the engine's image store was changed at this very moment",
-                    next_step=f"python -m harness build {record.image} --anew",
+                    next_step=f"python -m harness build {record.image} --rebuild",
                 )
             with engine_errors(f"start {command.role}"):
                 container.start()

@@ -55,7 +55,7 @@ class ImageStore:
                 return None
         return found
 
-    def ensure(self, image: str, *, anew: bool) -> ImageRecord:
+    def ensure(self, image: str, *, rebuild: bool) -> ImageRecord:
         """Pull or build ``image`` unless it is there; return its verified record.
 
         Raises:
@@ -64,12 +64,12 @@ class ImageStore:
         lock = self._path(image).with_suffix(".lock")
         make_folder(lock.parent)
         with filelock.FileLock(lock):
-            record = None if anew else self.record(image)
+            record = None if rebuild else self.record(image)
             if record is not None and self.present(record.reference) is not None:
                 self.verify(record)
                 return record
             made = (
-                self._build(image, anew=anew)
+                self._build(image, rebuild=rebuild)
                 if self.images.is_built(image)
                 else self._pulled(image)
             )
@@ -88,7 +88,7 @@ class ImageStore:
                 f"image {record.image} is not the one that was verified: {record.reference} is "
                 f"{found or 'gone'}, recorded is {record.id}",
                 usually="somebody built, tagged or removed an image under this name since",
-                next_step=f"make it anew: python -m harness build {record.image} --anew",
+                next_step=f"make it rebuild: python -m harness build {record.image} --rebuild",
             )
 
     def _path(self, image: str) -> Path:
@@ -105,11 +105,11 @@ class ImageStore:
             base=base,
         )
 
-    def _build(self, image: str, *, anew: bool) -> ImageRecord:
+    def _build(self, image: str, *, rebuild: bool) -> ImageRecord:
         base = self._base(image)
         # What was verified is what is built on, also where the lock knows a tag only.
         planned = plan_build(image, self.images, self.cache)
-        plan = replace(planned, args={**planned.args, "BASE": base.reference}, anew=anew)
+        plan = replace(planned, args={**planned.args, "BASE": base.reference}, rebuild=rebuild)
         result = Builder(self.cache, self.owner, self.clock, self.progress).build(plan)
         with engine_errors(f"inspect {plan.tag}"):
             built = self.client.images.get(plan.tag)

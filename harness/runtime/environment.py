@@ -100,7 +100,7 @@ class Environment:
 
 
 def ensure(
-    environment: Environment, *, owner: Owner, clock: Clock, progress: Progress, reinstall: bool
+    environment: Environment, *, owner: Owner, clock: Clock, progress: Progress, rebuild: bool
 ) -> Mapping[str, JsonValue]:
     """Make the environment unless it is there; return its record.
 
@@ -111,7 +111,7 @@ def ensure(
     lock_file = environment.folder.with_suffix(".lock")
     make_folder(lock_file.parent)
     with filelock.FileLock(lock_file):
-        record = None if reinstall else environment.complete()
+        record = None if rebuild else environment.complete()
         if record is None:
             check_space(environment.cache, CPU_BYTES, "the engine's environment")
             record = _Installer(environment, owner, clock, progress).install()
@@ -144,7 +144,7 @@ class _Installer:
             self.progress.say(
                 f"No configured index has {CPU_TORCH}: taking the CUDA build of the same release "
                 "instead, by hash, about 3 GB to download and 7 GB on disk. To avoid it, give pip "
-                "an index with CPU builds of torch (PIP_EXTRA_INDEX_URL) and use --reinstall."
+                "an index with CPU builds of torch (PIP_EXTRA_INDEX_URL) and use --rebuild."
             )
             check_space(folder, CUDA_BYTES, "the CUDA build of torch")
             self._run("install torch, CUDA build", steps["torch-cuda"], expected_s=600)

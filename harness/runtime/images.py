@@ -13,11 +13,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from harness import yaml
 from harness.errors import UsageError
 from harness.files import sha256_of
-from harness.suite import yaml
-from harness.suite.load import nearest, validate
 from harness.suite.model import Identifier, Strict
+from harness.suite.read import nearest, validate
 
 LOCK_FILE = "images.lock.yaml"
 LOCK = "requirements.lock"
@@ -82,7 +82,7 @@ class Image(Strict):
     """Memory that one compiler process takes at most; it bounds the build argument JOBS."""
     local: bool = False
     """Whether the locks also make it as a virtual environment."""
-    when_named: bool = False
+    opt_in: bool = False
     """Built only when it is named, or when a recipe that runs needs it."""
 
 
@@ -119,7 +119,7 @@ class Images:
         Raises:
             UsageError: it breaks its schema.
         """
-        return validate(yaml.load(self.root / LOCK_FILE), ImagesFile)
+        return validate(yaml.read(self.root / LOCK_FILE), ImagesFile)
 
     def image(self, name: str) -> Image:
         """Return one image's entry.

@@ -31,7 +31,7 @@ class LocalRuntime:
     owner: Owner
     clock: Clock
     progress: Progress
-    reinstall: bool = False
+    rebuild: bool = False
 
     name: ClassVar[str] = "local"
 
@@ -41,7 +41,7 @@ class LocalRuntime:
             owner=self.owner,
             clock=self.clock,
             progress=self.progress,
-            reinstall=self.reinstall,
+            rebuild=self.rebuild,
         )
 
     def preparation(self, image: str) -> list[str]:

@@ -131,7 +131,7 @@ class SuiteSession(Strict):
 
     recipe: Identifier
     workloads: Annotated[tuple[Identifier, ...], Field(min_length=1, strict=False)]
-    when_named: bool = False
+    opt_in: bool = False
     """Run only when a filter names the recipe."""
 
 

@@ -31,7 +31,7 @@ WARMUP = "warmup"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Load:
+class RequestSet:
     """One wave of requests, all of one shape. Its prompts follow from these fields alone."""
 
     input_len: int
@@ -60,7 +60,7 @@ class Cell:
     recipe: str
     workload: str
     repeat: int
-    load: Load
+    requests: RequestSet
     expected_s: float
 
     @property
@@ -89,7 +89,7 @@ class Session:
     env: Mapping[str, str]
     container: Container | None
     why: Mapping[str, str]
-    warmups: tuple[Load, ...]
+    warmups: tuple[RequestSet, ...]
     warmup_s: float
     cells: tuple[Cell, ...]
 
@@ -130,16 +130,16 @@ class Plan:
         return tuple(cell for session in self.sessions for cell in session.cells)
 
     @property
-    def loads(self) -> tuple[Load, ...]:
+    def request_sets(self) -> tuple[RequestSet, ...]:
         """Each set of prompts that the run needs, once; engines share them."""
-        every = [load for session in self.sessions for load in session.warmups]
-        every += [cell.load for cell in self.cells]
-        return tuple({load.prompts_file: load for load in every}.values())
+        every = [request_set for session in self.sessions for request_set in session.warmups]
+        every += [cell.requests for cell in self.cells]
+        return tuple({request_set.prompts_file: request_set for request_set in every}.values())
 
-    def warmups_for(self, session: Session, cells: Sequence[Cell]) -> tuple[Load, ...]:
+    def warmups_for(self, session: Session, cells: Sequence[Cell]) -> tuple[RequestSet, ...]:
         """Return the warm-ups that ``cells`` need: on resume, only the shapes that are left."""
         names = {f"{WARMUP}-{self.workloads[cell.workload].shape}" for cell in cells}
-        return tuple(load for load in session.warmups if load.name in names)
+        return tuple(request_set for request_set in session.warmups if request_set.name in names)
 
     @property
     def expected_s(self) -> float:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.suite.load import Suite, nearest
 from harness.suite.model import Metric, SuiteSession, Workload
-from harness.suite.plan import WARMUP, Cell, Load, Plan, Session
+from harness.suite.plan import WARMUP, Cell, Plan, RequestSet, Session
+from harness.suite.read import Suite, nearest
 from harness.suite.recipe import RecipeFile, Sizing
 
 Runtime = Literal["local", "docker"]
@@ -101,7 +101,7 @@ def _check_choice(suite: Suite, choice: Choice) -> None:
 def _selected(session: SuiteSession, only: Sequence[str]) -> list[str]:
     """Return the workloads of ``session`` that run."""
     if not only:
-        return [] if session.when_named else list(session.workloads)
+        return [] if session.opt_in else list(session.workloads)
     return [
         name
         for name in session.workloads
@@ -152,13 +152,13 @@ class _Planner:
             why={**recipe.why, **{name: sizing.why for name in sized if sizing}},
             warmups=tuple(warmups.values()),
             warmup_s=client_s
-            + sum(self._wave_s(planned.recipe, name, load) for name, load in warmups.items()),
+            + sum(self._wave_s(planned.recipe, name, each) for name, each in warmups.items()),
             cells=cells,
         )
 
     def _cell(self, recipe: str, name: str, repeat: int, client_s: float) -> Cell:
         workload = self.suite.file.workloads[name]
-        load = Load(
+        requests = RequestSet(
             input_len=workload.input_len,
             output_len=workload.output_len,
             concurrency=workload.concurrency,
@@ -166,13 +166,15 @@ class _Planner:
             seed=seed_of(name, "timed", repeat),
             name=name,
         )
-        expected = self._wave_s(recipe, name, load) + client_s
-        return Cell(recipe=recipe, workload=name, repeat=repeat, load=load, expected_s=expected)
+        expected = self._wave_s(recipe, name, requests) + client_s
+        return Cell(
+            recipe=recipe, workload=name, repeat=repeat, requests=requests, expected_s=expected
+        )
 
-    def _warmup(self, workload: Workload) -> Load:
+    def _warmup(self, workload: Workload) -> RequestSet:
         warmup = self.suite.file.warmup
         prompts = warmup.prompts or workload.concurrency
-        return Load(
+        return RequestSet(
             input_len=workload.input_len,
             output_len=min(workload.output_len, warmup.max_output_len or workload.output_len),
             concurrency=prompts,
@@ -181,15 +183,16 @@ class _Planner:
             name=f"{WARMUP}-{workload.shape}",
         )
 
-    def _wave_s(self, recipe: str, name: str, load: Load) -> float:
+    def _wave_s(self, recipe: str, name: str, requests: RequestSet) -> float:
         """Estimate a wave's seconds: at its published rate, else at the suite's stated rates."""
         if rate := self._published_rate(recipe, name, "output_throughput"):
-            return load.prompts * load.output_len / rate
+            return requests.prompts * requests.output_len / rate
         if rate := self._published_rate(recipe, name, "input_throughput"):
-            return load.prompts * load.input_len / rate
+            return requests.prompts * requests.input_len / rate
         estimates = self.suite.file.estimates
-        return load.prompts * (
-            load.input_len / estimates.input_tok_s + load.output_len / estimates.output_tok_s
+        return requests.prompts * (
+            requests.input_len / estimates.input_tok_s
+            + requests.output_len / estimates.output_tok_s
         )
 
     def _published_rate(self, recipe: str, name: str, metric: Metric) -> float | None:

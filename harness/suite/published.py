@@ -1,6 +1,6 @@
 """The schema of ``published.yaml``: every claim of a publication, as printed, and where it stands.
 
-A claim's `value` is in its `unit`; `step` is the precision that it was printed with.
+A claim's `value` is in its `unit`; `precision` is the step that it was printed to.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Claim(Strict):
     high: Positive | None = None
     text: str | None = None
     unit: str | None = None
-    step: Positive | None = None
+    precision: Positive | None = None
     better: Literal["higher", "lower", "neither"] = "neither"
     tolerance: Positive = DEFAULT_TOLERANCE
     where: str
@@ -77,8 +77,8 @@ class Claim(Strict):
         if given != wanted:
             msg = f"a claim of kind {self.kind} has: {', '.join(sorted(wanted))}"
             raise ValueError(msg)
-        if self.kind != "text" and (self.unit is None or self.step is None):
-            msg = "a number has a unit and the step that it was printed with"
+        if self.kind != "text" and (self.unit is None or self.precision is None):
+            msg = "a number has a unit and the precision that it was printed with"
             raise ValueError(msg)
         if (self.measured_by is None) == (self.not_measured is None):
             msg = "a claim has exactly one of: measured_by, not_measured (with the reason)"

@@ -16,7 +16,7 @@ import pytest
 from harness.engines import gin_probe
 from harness.inside import launcher
 from harness.report.in_process import DEPARTS
-from harness.suite.load import load_suite, recipes_folder
+from harness.suite.read import read_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters
 from tests.ranks.launched import DOUBLES
@@ -88,7 +88,7 @@ def test_scheduler_has(package: Path, name: str) -> None:
 def test_recipes_set_what_the_engine_takes(package: Path) -> None:
     fields = source(package, "engine/arg_utils.py").fields("EngineArgs")
     known = source(package, "environ.py").text
-    for name, recipe in load_suite(SUITE, recipes_folder()).recipes.items():
+    for name, recipe in read_suite(SUITE, recipes_folder()).recipes.items():
         if recipe.engine == "deepinfer":
             settings = {*recipe.args, *(key for sizing in recipe.sizing for key in sizing.args)}
             assert settings <= set(fields), name
@@ -119,7 +119,7 @@ def test_ranks_would_wait_four_hours_for_one_that_hangs(package: Path) -> None:
 
 def test_recipes_that_call_something_a_default_are_right(package: Path) -> None:
     fields = source(package, "engine/arg_utils.py").fields("EngineArgs")
-    recipe = load_suite(SUITE, recipes_folder()).recipes["deepinfer"]
+    recipe = read_suite(SUITE, recipes_folder()).recipes["deepinfer"]
     for name, value in {**recipe.args, **recipe.env}.items():
         default = fields.get(name) or DEFAULTS.get(name)
         if "the engine's default" in recipe.why[name]:

@@ -38,19 +38,19 @@ def locked(workshop: Workshop, registry: Registry) -> Iterator[Workshop]:
 
 
 def test_base_is_pulled_by_digest_and_built_on(locked: Workshop, registry: Registry) -> None:
-    record = locked.store.ensure("tool", anew=False)
+    record = locked.store.ensure("tool", rebuild=False)
     assert record.base.digest == registry.digest
     assert record.base.how == "digest of the lock"
     assert record.build_args["BASE"] == f"{registry.repository}@{registry.digest}"
     assert record.labels["b300-repro.pin"] == locked.images.pin("tool")
     assert [step.text.split()[1] for step in record.steps] == ["FROM", "RUN"]
     asked = len(registry.asked)
-    assert locked.store.ensure("tool", anew=False) == record
+    assert locked.store.ensure("tool", rebuild=False) == record
     assert len(registry.asked) == asked
 
 
 def test_published_image_is_run_as_it_is(locked: Workshop, registry: Registry) -> None:
-    record = locked.store.ensure("plain", anew=False)
+    record = locked.store.ensure("plain", rebuild=False)
     assert record.reference == f"{registry.repository}@{registry.digest}"
     assert record.steps == ()
 
@@ -60,7 +60,7 @@ def test_registry_that_serves_another_image_is_refused(
 ) -> None:
     registry.corrupt()
     with pytest.raises(ImageError, match=r"could not pull|refused to pull") as caught:
-        locked.store.ensure("plain", anew=False)
+        locked.store.ensure("plain", rebuild=False)
     assert caught.value.exit_code == 4
 
 
@@ -68,7 +68,7 @@ def test_digest_that_the_registry_does_not_know(locked: Workshop, registry: Regi
     wrong = "sha256:" + "0" * 64
     locked.base = {**locked.base, "index": wrong}
     with pytest.raises(ImageError, match=f"pull {registry.repository}@{wrong}") as caught:
-        locked.store.ensure("plain", anew=False)
+        locked.store.ensure("plain", rebuild=False)
     assert "no image of this digest" in caught.value.usually
 
 
@@ -76,20 +76,20 @@ def test_tag_without_digest_is_locked_at_its_first_pull(
     locked: Workshop, registry: Registry
 ) -> None:
     locked.base = {"name": registry.repository, "tag": "1"}
-    record = locked.store.ensure("plain", anew=False)
+    record = locked.store.ensure("plain", rebuild=False)
     assert record.base.how == "locked at its first pull"
     assert record.base.digest == registry.digest
     assert any(f"add `index: {registry.digest}`" in line for line in locked.progress.lines)
     # Gone from the engine, it is pulled again by that digest, whatever the tag says then.
     locked.daemon.docker("rmi", "-f", record.id)
     registry.tag = "another"
-    assert locked.store.ensure("plain", anew=True).base.digest == registry.digest
+    assert locked.store.ensure("plain", rebuild=True).base.digest == registry.digest
 
 
 def test_pull_that_breaks_off(locked: Workshop, registry: Registry) -> None:
     registry._blobs.clear()
     with pytest.raises(ImageError, match="pull"):
-        locked.store.ensure("plain", anew=False)
+        locked.store.ensure("plain", rebuild=False)
 
 
 def test_tampered_image_is_refused_before_anything_starts(workshop: Workshop) -> None:
@@ -104,15 +104,15 @@ def test_tampered_image_is_refused_before_anything_starts(workshop: Workshop) ->
     assert not workshop.log.exists()
     listed = "\n".join(describe_images(workshop.images, workshop.store))
     assert "which is NOT the verified" in listed
-    made_again = workshop.store.ensure("tool", anew=True)
+    made_again = workshop.store.ensure("tool", rebuild=True)
     workshop.store.verify(made_again)
 
 
 def test_image_that_is_gone_is_made_again(workshop: Workshop) -> None:
-    first = workshop.store.ensure("tool", anew=False)
+    first = workshop.store.ensure("tool", rebuild=False)
     workshop.daemon.docker("rmi", "-f", first.reference)
     assert "not here any more" in "\n".join(describe_images(workshop.images, workshop.store))
-    assert workshop.store.present(workshop.store.ensure("tool", anew=False).reference)
+    assert workshop.store.present(workshop.store.ensure("tool", rebuild=False).reference)
 
 
 def test_failing_step_shows_its_own_last_lines(workshop: Workshop) -> None:
@@ -120,7 +120,7 @@ def test_failing_step_shows_its_own_last_lines(workshop: Workshop) -> None:
         'ARG BASE\nFROM ${BASE}\nRUN echo first && echo "no such flag" && exit 9\n'
     )
     with pytest.raises(ImageError, match=r"step 2/2 RUN echo first") as caught:
-        workshop.store.ensure("tool", anew=False)
+        workshop.store.ensure("tool", rebuild=False)
     message = caught.value.render()
     assert "no such flag" in message
     (log,) = (workshop.folder / "cache" / "logs").glob("build-tool-*.log")
@@ -134,24 +134,24 @@ def test_disk_that_fills_during_a_build(workshop: Workshop) -> None:
     script = "echo more > /dev/full"
     workshop.dockerfile = f"ARG BASE\nFROM ${{BASE}}\nRUN {script}\n"
     with pytest.raises(ImageError, match="No space left on device") as caught:
-        workshop.store.ensure("tool", anew=False)
+        workshop.store.ensure("tool", rebuild=False)
     assert "disk of Docker's data root is full" in caught.value.usually
 
 
 def test_local_base_that_is_not_there(workshop: Workshop) -> None:
     workshop.replaced = {"base": "nowhere:1"}
     with pytest.raises(ImageError, match="--base base=nowhere:1: this engine has no such image"):
-        workshop.store.ensure("tool", anew=False)
+        workshop.store.ensure("tool", rebuild=False)
 
 
 def test_replaced_base_is_said_and_recorded(workshop: Workshop) -> None:
-    record = workshop.store.ensure("tool", anew=False)
+    record = workshop.store.ensure("tool", rebuild=False)
     assert record.base.how == "a local image in its place"
     assert any("not the locked base" in line for line in workshop.progress.lines)
 
 
 def test_record_survives_its_file(workshop: Workshop) -> None:
-    record = workshop.store.ensure("tool", anew=False)
+    record = workshop.store.ensure("tool", rebuild=False)
     assert workshop.store.record("tool") == record
     assert ImageRecord.model_validate(record.model_dump()) == record
 
@@ -159,7 +159,7 @@ def test_record_survives_its_file(workshop: Workshop) -> None:
 def test_list_says_what_is_here(workshop: Workshop) -> None:
     before = "\n".join(describe_images(workshop.images, workshop.store))
     assert "not here: python -m harness build tool" in before
-    workshop.store.ensure("tool", anew=False)
+    workshop.store.ensure("tool", rebuild=False)
     after = "\n".join(describe_images(workshop.images, workshop.store))
     assert "here, verified, sha256:" in after
 
@@ -167,7 +167,7 @@ def test_list_says_what_is_here(workshop: Workshop) -> None:
 def test_no_docker_command(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(build.shutil, "which", lambda name: None)
     with pytest.raises(ImageError, match="there is no `docker` command"):
-        workshop.store.ensure("tool", anew=True)
+        workshop.store.ensure("tool", rebuild=True)
 
 
 def test_list_of_all_images_as_a_user_types_it(

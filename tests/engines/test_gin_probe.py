@@ -22,7 +22,7 @@ from harness.host.rdma import RdmaChoice, RdmaDevice
 from harness.process import Owner
 from harness.results.run_directory import RunDirectory
 from harness.runner.context import Context
-from harness.runner.settle_rdma import settle_rdma
+from harness.runner.probe_rdma import probe_rdma
 from harness.runtime.base import Command
 from tests.conftest import QuietProgress
 from tests.in_process import Done, FixedClock
@@ -131,7 +131,7 @@ UNAVAILABLE = (1, "NCCL GIN is unavailable")
 
 def test_first_way_that_works_is_kept(tmp_path: Path) -> None:
     runtime = Probes({"as-chosen": UNAVAILABLE, "merge-nics-0": (0, "")})
-    settled = settle_rdma(context(tmp_path, runtime), SESSION, SINGLE)
+    settled = probe_rdma(context(tmp_path, runtime), SESSION, SINGLE)
     assert runtime.tried == ["as-chosen", "merge-nics-0"]
     assert settled.env["NCCL_IB_MERGE_NICS"] == "0"
     assert settled.env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
@@ -141,7 +141,7 @@ def test_first_way_that_works_is_kept(tmp_path: Path) -> None:
 def test_when_nothing_works_the_evidence_is_named(tmp_path: Path) -> None:
     runtime = Probes(dict.fromkeys(("as-chosen", "merge-nics-0", "one-hca"), UNAVAILABLE))
     with pytest.raises(HostError) as caught:
-        settle_rdma(context(tmp_path, runtime), SESSION, SINGLE)
+        probe_rdma(context(tmp_path, runtime), SESSION, SINGLE)
     assert runtime.tried == ["as-chosen", "merge-nics-0", "one-hca"]
     assert caught.value.exit_code == 3
     for name in runtime.tried:
@@ -152,14 +152,14 @@ def test_when_nothing_works_the_evidence_is_named(tmp_path: Path) -> None:
 def test_what_no_device_can_change_is_not_tried_again(tmp_path: Path) -> None:
     runtime = Probes({"as-chosen": (1, "`pidfd_getfd` failed")})
     with pytest.raises(HostError, match="pidfd-refused"):
-        settle_rdma(context(tmp_path, runtime), SESSION, SINGLE)
+        probe_rdma(context(tmp_path, runtime), SESSION, SINGLE)
     assert runtime.tried == ["as-chosen"]
 
 
 def test_probe_that_hangs_is_ended(tmp_path: Path) -> None:
     runtime = Probes(dict.fromkeys(("as-chosen", "one-hca"), (None, "")))
     with pytest.raises(HostError, match="hangs"):
-        settle_rdma(context(tmp_path, runtime), SESSION, DUAL)
+        probe_rdma(context(tmp_path, runtime), SESSION, DUAL)
 
 
 def test_settled_choice_is_what_containers_get() -> None:

@@ -115,7 +115,7 @@ def test_a_cell_that_was_not_measured_says_why(kit: Kit, wrong: str, reason: str
     (cell,) = outcome.results.of("server", "128-8-c2")
     assert cell.status != "measured"
     assert reason in cell.reasons[0]
-    assert outcome.directory.load_record().state == "finished"
+    assert outcome.directory.record().state == "finished"
 
 
 def test_a_cell_that_was_not_warm_is_measured_once_more(kit: Kit) -> None:
@@ -194,7 +194,7 @@ def test_kill_9_of_the_harness_then_the_same_command(kit: Kit) -> None:
         children = psutil.Process(running.pid).children(recursive=True)
         running.send_signal(signal.SIGKILL)
     (run,) = kit.runs()
-    assert RunDirectory(run).load_record().state == "running"
+    assert RunDirectory(run).record().state == "running"
     assert [child for child in children if Identity.of(child.pid)]
     first = run / "cells/server/128-8-c2/r1"
     kept = {path.name: path.read_bytes() for path in first.iterdir()}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.runtime.images import CONTRACT, Images, images_folder
-from harness.suite.load import load_suite, recipes_folder
+from harness.suite.read import read_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters
 from tests.ranks.launched import DOUBLES
@@ -60,7 +60,7 @@ def test_outputs_and_scheduler() -> None:
 
 
 def test_recipes_set_what_the_image_takes() -> None:
-    recipes = load_suite("deepseek-v41-flash-8xb300", recipes_folder()).recipes
+    recipes = read_suite("deepseek-v41-flash-8xb300", recipes_folder()).recipes
     for name, recipe in recipes.items():
         if recipe.engine == "deepinfer":
             sized = {key for sizing in recipe.sizing for key in sizing.args}

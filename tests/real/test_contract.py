@@ -14,8 +14,8 @@ from harness.measure.client import ClientModel, bench_argv
 from harness.runtime.environment import Environment
 from harness.runtime.images import Images, images_folder
 from harness.runtime.local import OFFLINE, LocalRuntime
-from harness.suite.load import load_suite, recipes_folder, suite_names
 from harness.suite.planner import Choice, make_plan
+from harness.suite.read import read_suite, recipes_folder, suite_names
 from tests.conftest import RESOURCES
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -93,7 +93,7 @@ def command_lines() -> dict[str, list[list[str]]]:
     """Return every server and client line of every suite, variants included."""
     lines: dict[str, list[list[str]]] = {"serve": [], "bench": []}
     for name in suite_names(recipes_folder()):
-        suite = load_suite(name, recipes_folder())
+        suite = read_suite(name, recipes_folder())
         only = tuple(session.recipe for session in suite.file.sessions)
         pins = {recipe.image: "0" * 64 for recipe in suite.recipes.values()}
         plan = make_plan(suite, Choice(only=only), pins=pins, kit_version="0")
@@ -102,7 +102,7 @@ def command_lines() -> dict[str, list[list[str]]]:
             lines["serve"].append(list(serve_command(session, model, 8000).argv[2:]))
             for cell in session.cells:
                 argv = bench_argv(
-                    model, cell.load, base_url="http://x", result_dir="/r", result_name="b.json"
+                    model, cell.requests, base_url="http://x", result_dir="/r", result_name="b.json"
                 )
                 lines["bench"].append(list(argv[3:]))
     return lines

@@ -18,12 +18,14 @@ from harness.results.measurement import from_bench
 from harness.results.validity import Expected, check
 from harness.runtime.base import Command
 from harness.runtime.local import LocalRuntime
-from harness.suite.plan import Load
+from harness.suite.plan import RequestSet
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 FIRST_S, STEP_S = 0.5, 0.05
-LOAD = Load(input_len=128, output_len=11, concurrency=2, prompts=4, seed=7, name="scripted")
+REQUESTS = RequestSet(
+    input_len=128, output_len=11, concurrency=2, prompts=4, seed=7, name="scripted"
+)
 
 
 @dataclass
@@ -55,12 +57,12 @@ class Handler(BaseHTTPRequestHandler):
         began = time.perf_counter()
         time.sleep(FIRST_S)
         sent = []
-        for _ in range(LOAD.output_len):
+        for _ in range(REQUESTS.output_len):
             yield self.event({"choices": [{"text": "x", "index": 0, "finish_reason": None}]})
             sent.append(time.perf_counter())
             time.sleep(STEP_S)
         usage = {"prompt_tokens": len(str(body["prompt"])) + 1,
-                 "completion_tokens": LOAD.output_len}  # fmt: skip
+                 "completion_tokens": REQUESTS.output_len}  # fmt: skip
         yield self.event({"choices": [], "usage": usage})
         yield b"data: [DONE]\n\n"
         self.schedule.ttfts_s.append(sent[0] - began)
@@ -90,7 +92,7 @@ def test_known_schedule_comes_out(runtime: LocalRuntime, model: Path, tmp_path: 
         thread.start()
         argv = bench_argv(
             ClientModel(name="tiny-llama", folder=str(model)),
-            LOAD,
+            REQUESTS,
             base_url=f"http://127.0.0.1:{server.server_port}",
             result_dir=str(tmp_path),
             result_name="bench.json",

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from harness.results.collect import CellResult, Results
 from harness.results.measurement import Measurement
 from harness.results.records import RunRecord
-from harness.results.verdict import Judged, Reference, Verdict, band, independent, judge
+from harness.results.verdict import Judgement, Reference, Verdict, band, independent, judge
 from harness.runner.reference import reference_of
-from harness.suite.load import load_suite, recipes_folder
 from harness.suite.plan import Plan
 from harness.suite.published import Claim
+from harness.suite.read import read_suite, recipes_folder
 from tests.suite.test_plan import planned
 
 B300 = "deepseek-v41-flash-8xb300"
@@ -26,7 +26,7 @@ GPUS = ["NVIDIA B300 SXM6 AC"] * 8
 
 @functools.cache
 def reference(name: str) -> Reference:
-    found = reference_of(load_suite(name, recipes_folder()), recipes_folder())
+    found = reference_of(read_suite(name, recipes_folder()), recipes_folder())
     assert found
     return found
 
@@ -63,7 +63,7 @@ def results(plan: Plan, values: dict[str, dict[str, float]]) -> Results:
 
 def verdict_of(
     values: dict[str, dict[str, float]], claim: str, gpus: list[str] | None = None
-) -> Judged:
+) -> Judgement:
     found = judge(results(planned(B300), values), reference(B300), gpus or GPUS)
     return next(each for each in found if each.claim.id == claim)
 
@@ -115,7 +115,7 @@ def test_printed_precision_widens_the_band() -> None:
 @given(value=st.floats(1, 1e6), step=st.floats(0, 1), tolerance=st.floats(0.001, 0.5))
 def test_the_printed_value_is_always_within(value: float, step: float, tolerance: float) -> None:
     claim = Claim(
-        id="x", kind="value", value=value, unit="x", step=max(step, 1e-6), tolerance=tolerance,
+        id="x", kind="value", value=value, unit="x", precision=max(step, 1e-6), tolerance=tolerance,
         where="x", not_measured="x",
     )  # fmt: skip
     low, high = band(claim)

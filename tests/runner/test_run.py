@@ -32,7 +32,7 @@ def statuses(kit: Kit) -> dict[str, str]:
 def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     outcome = kit.run()
     assert outcome.results.complete
-    assert outcome.directory.load_record().state == "finished"
+    assert outcome.directory.record().state == "finished"
 
     report = outcome.directory.report.read_text()
     assert report.startswith("# A test suite: measured\n")
@@ -57,14 +57,14 @@ def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     assert record["schema_version"] == 1
     assert record["plan_hash"] == kit.plan().hash()
     assert record["images"] == {"vllm-cpu": {"image": "vllm-cpu", "torch": []}}
-    assert outcome.directory.load_plan() == kit.plan()
+    assert outcome.directory.plan() == kit.plan()
 
 
 def test_engines_get_the_same_prompts(kit: Kit) -> None:
     plan = kit.plan()
     server, offline = plan.sessions
-    assert [cell.load for cell in server.cells] == [cell.load for cell in offline.cells]
-    assert all(load.seed != cell.load.seed for load in server.warmups for cell in server.cells)
+    assert [cell.requests for cell in server.cells] == [cell.requests for cell in offline.cells]
+    assert all(load.seed != cell.requests.seed for load in server.warmups for cell in server.cells)
 
 
 def test_second_call_only_names_the_report(kit: Kit) -> None:
@@ -96,7 +96,7 @@ def test_repeats_are_cells_of_their_own_with_their_own_prompts(kit: Kit) -> None
     outcome = kit.run(repeats=2, only=("server/128-8-c2",))
     first, second = outcome.results.cells
     assert (first.cell.repeat, second.cell.repeat) == (1, 2)
-    assert first.cell.load.seed != second.cell.load.seed
+    assert first.cell.requests.seed != second.cell.requests.seed
     assert "means of 2 repeats" in outcome.directory.report.read_text()
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_measurement_never_becomes_a_number(
     report = outcome.directory.report.read_text()
     assert "**3 of 4 cells measured**" in report
     assert "| 128 → 8 | 2 | — | — | — |" in report
-    assert outcome.directory.load_record().state == "finished"
+    assert outcome.directory.record().state == "finished"
 
 
 def test_server_that_dies_during_a_cell_is_started_once_more(kit: Kit) -> None:

@@ -52,11 +52,11 @@ def made(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Environment:
     return environment
 
 
-def make(environment: Environment, kit: Kit, *, reinstall: bool = False) -> dict[str, object]:
+def make(environment: Environment, kit: Kit, *, rebuild: bool = False) -> dict[str, object]:
     clock = SystemClock()
     owner = Owner(f"test{kit.folder}", kit.folder / "processes.jsonl", clock)
     return dict(
-        ensure(environment, owner=owner, clock=clock, progress=kit.progress, reinstall=reinstall)  # type: ignore[arg-type]
+        ensure(environment, owner=owner, clock=clock, progress=kit.progress, rebuild=rebuild)  # type: ignore[arg-type]
     )
 
 
@@ -84,7 +84,7 @@ def test_environment_is_made_once_and_its_torch_recorded(made: Environment, kit:
     assert shim.read_text() == "Name: made-up\n"
     assert make(made, kit) == first
     assert trace(kit) == ["venv", "locked", "torch"]
-    make(made, kit, reinstall=True)
+    make(made, kit, rebuild=True)
     assert trace(kit) == ["venv", "locked", "torch"] * 2
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.suite.load import load_suite, recipes_folder
 from harness.suite.plan import Plan, plan_from_json, plan_to_json
 from harness.suite.planner import Choice, make_plan, seed_of
+from harness.suite.read import read_suite, recipes_folder
 from tests.conftest import Kit
 
 NAMES = st.text(st.characters(codec="ascii", categories=["Ll", "Nd"]), min_size=1)
@@ -24,7 +24,7 @@ def smoke(**options: object) -> Plan:
 
 @functools.cache
 def planned(name: str, *, pin: str = "0", kit_version: str = "0", **choice: object) -> Plan:
-    suite = load_suite(name, recipes_folder())
+    suite = read_suite(name, recipes_folder())
     pins = {recipe.image: pin * 64 for recipe in suite.recipes.values()}
     return make_plan(suite, Choice(**choice), pins=pins, kit_version=kit_version)  # type: ignore[arg-type]
 
@@ -63,11 +63,11 @@ def test_seed_fits_every_generator(name: str, phase: str, repeat: int) -> None:
 
 def test_timed_and_warmup_prompts_differ_and_engines_share_them() -> None:
     plan = smoke()
-    timed = {cell.load.seed for cell in plan.cells}
+    timed = {cell.requests.seed for cell in plan.cells}
     warmups = {load.seed for session in plan.sessions for load in session.warmups}
     assert not timed & warmups
     first, second = plan.sessions
-    assert [cell.load for cell in first.cells] == [cell.load for cell in second.cells]
+    assert [cell.requests for cell in first.cells] == [cell.requests for cell in second.cells]
     assert first.warmups == second.warmups
 
 
@@ -108,7 +108,7 @@ def test_lengths_fit_what_every_engine_is_given() -> None:
     for session in plan.sessions:
         limit = session.args.get("--max-model-len") or session.args.get("max_model_len") or 4096
         for cell in session.cells:
-            assert cell.load.input_len + cell.load.output_len <= int(str(limit)), cell.id
+            assert cell.requests.input_len + cell.requests.output_len <= int(str(limit)), cell.id
 
 
 def test_variants_run_only_when_they_are_named() -> None:
@@ -121,8 +121,8 @@ def test_variants_run_only_when_they_are_named() -> None:
 
 def test_loads_scale_the_number_of_prompts() -> None:
     published, steady = planned(B300), planned(B300, load="steady")
-    assert published.cells[0].load.prompts == 2048
-    assert steady.cells[0].load.prompts == 5 * 2048
+    assert published.cells[0].requests.prompts == 2048
+    assert steady.cells[0].requests.prompts == 5 * 2048
     assert steady.hash() != published.hash()
     assert [load.prompts for load in steady.sessions[0].warmups[:1]] == [2048]
     with pytest.raises(UsageError, match="no such load, did you mean 'steady'"):

@@ -11,8 +11,8 @@ import yaml
 
 from harness.cli import main
 from harness.errors import UsageError
-from harness.suite.load import load_suite, recipes_folder
 from harness.suite.published import Claim, PublishedFile
+from harness.suite.read import read_suite, recipes_folder
 from harness.suite.schema import json_schemas
 from tests.conftest import RESOURCES, Kit
 
@@ -22,7 +22,7 @@ GOLDEN = RESOURCES / "published" / "article-tables.md"
 
 @functools.cache
 def published() -> PublishedFile:
-    found = load_suite(SUITE, recipes_folder()).published
+    found = read_suite(SUITE, recipes_folder()).published
     assert found
     return found
 
@@ -55,7 +55,7 @@ def test_every_number_of_the_tables_is_a_claim() -> None:
 
 
 def test_totals_are_stored_as_printed_and_agree_with_their_rows() -> None:
-    suite = load_suite(SUITE, recipes_folder()).file
+    suite = read_suite(SUITE, recipes_folder()).file
     for name, claim in claims().items():
         if name.endswith(".total"):
             workload = suite.workloads[name.split(".")[1]]
@@ -69,14 +69,14 @@ def test_totals_are_stored_as_printed_and_agree_with_their_rows() -> None:
 def test_headlines_follow_from_the_tables() -> None:
     found = claims()
     for name, claim in found.items():
-        if claim.measured_by and claim.measured_by.ratio and claim.step:
+        if claim.measured_by and claim.measured_by.ratio and claim.precision:
             above, below = (
                 published().value(recipe, claim.measured_by.workload, claim.measured_by.metric)
                 for recipe in claim.measured_by.ratio
             )
             assert above
             assert below
-            assert claim.value == pytest.approx(above / below, abs=claim.step / 2 + 1e-9), name
+            assert claim.value == pytest.approx(above / below, abs=claim.precision / 2 + 1e-9), name
     assert found["prefill.per-gpu"].value == pytest.approx(658000 / 8, abs=500)
     assert found["limits.per-node"].value == 8 * (found["limits.per-rank"].value or 0)
     assert found["model.routed-experts"].value == 8 * (found["model.experts-per-gpu"].value or 0)
@@ -104,7 +104,7 @@ def test_what_the_article_does_not_state_is_listed() -> None:
     [
         ("    better: higher\n", "    beter: higher\n", "unknown key, did you mean 'better'?"),
         ("kind: value", "kind: text", "a claim of kind text has: text"),
-        ("    step: 1\n", "", "a number has a unit and the step"),
+        ("    precision: 1\n", "", "a number has a unit and the precision"),
         ("workload: 128-1k-c2048", "workload: 128-1k-c204",
          "unknown workload '128-1k-c204', did you mean '128-1k-c2048'?"),
         ("recipe: vllm,", "recipe: vlm,", "unknown recipe 'vlm', did you mean 'vllm'?"),
@@ -124,7 +124,7 @@ def test_mistakes_are_found_with_their_line(
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(UsageError, match=r"published\.yaml:\d+: ") as caught:
-        load_suite(SUITE, tmp_path)
+        read_suite(SUITE, tmp_path)
     assert message in caught.value.what
 
 
@@ -149,7 +149,7 @@ def test_every_file_names_its_schema() -> None:
 def test_another_benchmark_is_another_folder(kit: Kit) -> None:
     kit.write_suite()
     claim = {
-        "id": "decode.output", "kind": "value", "value": 8, "unit": "tok/s", "step": 1,
+        "id": "decode.output", "kind": "value", "value": 8, "unit": "tok/s", "precision": 1,
         "where": "its only table",
         "measured_by": {
             "recipe": "server", "workload": "128-8-c2", "metric": "output_throughput"
@@ -158,7 +158,7 @@ def test_another_benchmark_is_another_folder(kit: Kit) -> None:
     text = {"schema_version": 1, "title": "T", "url": "U", "date": "D", "claims": [claim]}
     folder = kit.folder / "recipes" / "test"
     (folder / "published.yaml").write_text(yaml.safe_dump(text))
-    suite = load_suite("test", kit.folder / "recipes")
+    suite = read_suite("test", kit.folder / "recipes")
     assert suite.published
     assert suite.published.value("server", "128-8-c2", "output_throughput") == 8
     assert set(suite.recipes) == {"server", "offline"}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.suite.load import load_suite, recipes_folder, suite_names
+from harness.suite.read import read_suite, recipes_folder, suite_names
 from tests.conftest import Kit
 
 
@@ -19,20 +19,20 @@ def mistake(kit: Kit, name: str, old: str, new: str) -> str:
     assert old in text
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(UsageError) as caught:
-        load_suite("test", kit.folder / "recipes")
+        read_suite("test", kit.folder / "recipes")
     assert caught.value.exit_code == 2
     return caught.value.what.replace(f"{path.parent}/", "")
 
 
 @pytest.mark.parametrize("name", suite_names(recipes_folder()))
 def test_suites_of_the_clone_load(name: str) -> None:
-    assert load_suite(name, recipes_folder()).name == name
+    assert read_suite(name, recipes_folder()).name == name
 
 
 def test_unknown_suite(kit: Kit) -> None:
     kit.write_suite()
     with pytest.raises(UsageError, match="unknown suite 'tset', did you mean 'test'"):
-        load_suite("tset", kit.folder / "recipes")
+        read_suite("tset", kit.folder / "recipes")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def difference(kit: Kit, text: str) -> Path:
 
 def test_recipe_takes_settings_away_with_null(kit: Kit) -> None:
     difference(kit, "args:\n  --enforce-eager: null\nwhy:\n  --enforce-eager: to see\n")
-    recipe = load_suite("test", kit.folder / "recipes").recipes["offline"]
+    recipe = read_suite("test", kit.folder / "recipes").recipes["offline"]
     assert recipe.args == {}
     assert recipe.why == {}
 
 
 def test_offline_recipe_of_the_smoke_suite_differs_from_the_server_as_written() -> None:
-    recipes = load_suite("smoke", recipes_folder()).recipes
+    recipes = read_suite("smoke", recipes_folder()).recipes
     server, offline = recipes["vllm"], recipes["vllm-offline"]
     assert offline.args == server.args
     assert set(offline.env.items()) - set(server.env.items()) == {
@@ -110,7 +110,7 @@ def test_a_folder_is_all_that_a_new_suite_needs(kit: Kit) -> None:
 def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: str) -> None:
     path = difference(kit, text)
     with pytest.raises(UsageError) as caught:
-        load_suite("test", kit.folder / "recipes")
+        read_suite("test", kit.folder / "recipes")
     line = len(path.read_text().splitlines())
     assert caught.value.what.startswith(f"{path}:{line}: args.")
     assert message in caught.value.what
@@ -149,7 +149,7 @@ def test_a_file_that_is_no_recipe(kit: Kit, text: str, message: str) -> None:
     path = kit.folder / "recipes" / "test" / "server.yaml"
     path.write_text(text)
     with pytest.raises(UsageError, match=message) as caught:
-        load_suite("test", kit.folder / "recipes")
+        read_suite("test", kit.folder / "recipes")
     assert str(path) in caught.value.what
 
 
@@ -162,4 +162,4 @@ def test_made_up_routing_is_refused(tmp_path: Path) -> None:
     text = path.read_text().replace("env:\n", 'env:\n  DEEPINFER_FORCE_LOAD_BALANCE: "1"\n')
     path.write_text(text)
     with pytest.raises(UsageError, match="made-up one: DEEPINFER_FORCE_LOAD_BALANCE"):
-        load_suite(folder.name, tmp_path)
+        read_suite(folder.name, tmp_path)

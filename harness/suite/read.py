@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from harness import yaml
 from harness.errors import UsageError
-from harness.suite import yaml
 from harness.suite.model import SuiteFile
 from harness.suite.published import PublishedFile
 from harness.suite.recipe import RecipeFile
@@ -46,7 +46,7 @@ def suite_names(root: Path) -> list[str]:
     return sorted(path.parent.name for path in root.glob("*/suite.yaml"))
 
 
-def load_suite(name: str, root: Path) -> Suite:
+def read_suite(name: str, root: Path) -> Suite:
     """Read ``root/name/``.
 
     Raises:
@@ -60,10 +60,10 @@ def load_suite(name: str, root: Path) -> Suite:
             next_step="python -m harness plan SUITE",
         )
     folder = root / name
-    document = yaml.load(folder / "suite.yaml")
+    document = yaml.read(folder / "suite.yaml")
     suite = validate(document, SuiteFile)
     documents = {
-        path.stem: yaml.load(path)
+        path.stem: yaml.read(path)
         for path in sorted(folder.glob("*.yaml"))
         if path.stem not in NOT_RECIPES
     }
@@ -79,16 +79,16 @@ def load_suite(name: str, root: Path) -> Suite:
             for place, workload in enumerate(sizing.workloads):
                 where = ("sizing", index, "workloads", place)
                 _check_name(documents[recipe], "workload", workload, suite.workloads, where)
-    return Suite(name, suite, recipes, _load_published(folder / PUBLISHED, suite, recipes))
+    return Suite(name, suite, recipes, _read_published(folder / PUBLISHED, suite, recipes))
 
 
-def _load_published(
+def _read_published(
     path: Path, suite: SuiteFile, recipes: dict[str, RecipeFile]
 ) -> PublishedFile | None:
     """Read the publication's claims, where the suite has a publication."""
     if not path.exists():
         return None
-    document = yaml.load(path)
+    document = yaml.read(path)
     published = validate(document, PublishedFile)
     planned = {f"{each.recipe}/{name}" for each in suite.sessions for name in each.workloads}
     for index, claim in enumerate(published.claims):

@@ -24,7 +24,7 @@ GRACE_SECONDS = 30.0
 """For the container and the interpreter, on top of the probe's own limit."""
 
 
-def settle_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaChoice:
+def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaChoice:
     """Probe until one way works; return the choice with what that way sets.
 
     Raises:

@@ -57,7 +57,7 @@ class Document:
         return self.lines.get(location, 1)
 
 
-def load(path: Path) -> Document:
+def read(path: Path) -> Document:
     """Read one YAML file.
 
     Raises:

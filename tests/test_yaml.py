@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from harness import yaml
 from harness.errors import UsageError
-from harness.suite import yaml
 
 
 def read(tmp_path: Path, text: str) -> yaml.Document:
     path = tmp_path / "file.yaml"
     path.write_text(text)
-    return yaml.load(path)
+    return yaml.read(path)
 
 
 @pytest.mark.parametrize(
