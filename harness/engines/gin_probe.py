@@ -77,7 +77,8 @@ def attempts(choice: RdmaChoice) -> list[Attempt]:
 def probe_job(session: Session, folder: Path) -> dict[str, JsonValue]:
     """Return the job for `harness.inside.launcher`."""
     return {
-        "backend": "gin-probe",
+        "backend": "harness.inside.gin_probe:GinProbe",
+        "gpu_per_rank": True,
         "drive": "step",
         "ranks": session.ranks,
         "engine": {},

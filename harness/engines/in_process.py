@@ -65,7 +65,12 @@ def launcher_job(
         dict(session.args) if deepinfer else {"flags": list(flags(session.args))}
     )
     return {
-        "backend": "deepinfer" if deepinfer else "vllm",
+        "backend": (
+            "harness.inside.deepinfer_rank:DeepInferRank"
+            if deepinfer
+            else "harness.inside.vllm_rank:VllmRank"
+        ),
+        "gpu_per_rank": deepinfer,
         "drive": session.drive or "step",
         "ranks": session.ranks,
         "engine": settings,

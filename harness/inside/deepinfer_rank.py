@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.inside.rank import Prompt, request_record
+from harness.inside.backend import Prompt, request_record
 
 BLOCK = 128
 """Tokens in a block of the KV cache (deepinfer 0.1.0, model_metadata_utils.py)."""

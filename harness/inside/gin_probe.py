@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from harness.inside.launcher import DEEPINFER_PORT_SHIFT
-from harness.inside.rank import Prompt
+from harness.inside.backend import Prompt
+from harness.inside.ports import DEEPINFER_PORT_SHIFT
 
 ROWS = 128
 """Rows that each rank holds."""

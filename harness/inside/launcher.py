@@ -4,7 +4,7 @@ Each rank is a process (`harness.inside.rank`) with its own log. All are told wh
 and answer with JSON lines, so a wave begins on all of them at once, and a rank that dies or hangs
 is noticed: DeepInfer's own ranks would wait for it for four hours (DEEPINFER_GLOO_TIMEOUT).
 
-Job: ``{"backend": "vllm" | "deepinfer" | "gin-probe", "drive": "generate" | "step", "ranks": N,
+Job: ``{"backend": "module:class", "gpu_per_rank": bool, "drive": "generate" | "step", "ranks": N,
 "engine": {...}, "model": folder, "folder": session folder, "events": path, "limits": {"start_s",
 "wave_s", "stop_s"}, "waves": [{"id", "ids", "output_len", "concurrency", "seed", "result"}]}``.
 Times in results are seconds since the wave began.
@@ -17,7 +17,6 @@ import json
 import os
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -28,12 +27,11 @@ from typing import Any
 
 from harness.inside.jobs import Events, read_job, write_atomic
 from harness.inside.merge import merge
+from harness.inside.ports import DEEPINFER_PORT_SHIFT, free_port
 
 POLL_SECONDS = 0.1
 TAIL_LINES = 15
 TAIL_BYTES = 64 * 1024
-DEEPINFER_PORT_SHIFT = 50
-"""DeepInfer listens on MASTER_PORT - 50 (deepinfer 0.1.0, utils.py)."""
 
 
 class RankError(Exception):
@@ -159,22 +157,14 @@ class Ranks:
 def rank_environment(job: dict[str, Any], number: int, port: int) -> dict[str, str]:
     """Return one rank's environment: it must be there before the engine's package is imported."""
     env = dict(os.environ)
-    if job["backend"] != "vllm":
-        # Plain integers: the package parses them. One rank drives one GPU.
+    if job["gpu_per_rank"]:
+        # Plain integers: the package parses them.
         env |= {
             "CUDA_VISIBLE_DEVICES": str(number),
             "MASTER_ADDR": "127.0.0.1",
             "MASTER_PORT": str(port),
         }
     return env
-
-
-def free_port() -> int:
-    """Return a TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextlib.contextmanager

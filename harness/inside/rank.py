@@ -8,6 +8,7 @@ rank: a thread sees its pipe close.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 import queue
@@ -16,44 +17,10 @@ import threading
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from harness.inside.backend import Backend, Prompt
 from harness.inside.jobs import read_job
-
-Prompt = tuple[int, list[int]]
-"""Its place in the workload's file, and its token ids."""
-
-
-class Backend(Protocol):
-    """An engine as a rank drives it."""
-
-    def info(self) -> dict[str, Any]:
-        """Return what it is: engine, version, sampling, kv_cache_tokens, max_num_seqs."""
-        ...
-
-    def run(self, wave: dict[str, Any], prompts: list[Prompt]) -> dict[str, Any]:
-        """Serve ``prompts``; return start and end, counts, and one record for each request."""
-        ...
-
-    def close(self) -> None:
-        """Shut the engine down, on all ranks together."""
-        ...
-
-
-def request_record(index: int, prompt_tokens: int, start: float) -> dict[str, Any]:
-    """Return an empty record of one request; times are of the machine's monotonic clock."""
-    return {
-        "index": index,
-        "start": start,
-        "first_token": None,
-        "last_token": None,
-        "prompt_tokens": prompt_tokens,
-        "output_tokens": 0,
-        "finish_reason": "",
-        "drafted": 0,
-        "accepted": 0,
-        "drafting_steps": 0,
-    }
 
 
 def share(prompts: list[list[int]], rank: int, ranks: int) -> list[Prompt]:
@@ -62,18 +29,10 @@ def share(prompts: list[list[int]], rank: int, ranks: int) -> list[Prompt]:
 
 
 def make_backend(job: dict[str, Any], rank: int) -> Backend:
-    """Start the job's engine in this process."""
-    if job["backend"] == "deepinfer":
-        from harness.inside.deepinfer_rank import DeepInferRank
-
-        return DeepInferRank(job, rank)
-    if job["backend"] == "gin-probe":
-        from harness.inside.gin_probe import GinProbe
-
-        return GinProbe(job, rank)
-    from harness.inside.vllm_rank import VllmRank
-
-    return VllmRank(job, rank)
+    """Start the job's engine in this process; ``backend`` is ``module:class``."""
+    module, _, name = job["backend"].partition(":")
+    backend: Backend = getattr(importlib.import_module(module), name)(job, rank)
+    return backend
 
 
 def _orders(descriptor: int) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ import time
 from collections import deque
 from typing import Any
 
-from harness.inside.rank import Prompt, request_record
+from harness.inside.backend import Prompt, request_record
 
 
 class VllmRank:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines import gin_probe
-from harness.inside import launcher
+from harness.inside import ports
 from harness.report.in_process import DEPARTS
 from harness.suite.read import read_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
@@ -158,7 +158,7 @@ def test_drafts_are_counted_with_one_more_on_a_steps_last_token(package: Path) -
 
 def test_port_is_shifted_as_the_launcher_expects(package: Path) -> None:
     text = source(package, "utils.py").text
-    assert f'os.getenv("MASTER_PORT", "23333")) - {launcher.DEEPINFER_PORT_SHIFT}' in text
+    assert f'os.getenv("MASTER_PORT", "23333")) - {ports.DEEPINFER_PORT_SHIFT}' in text
 
 
 def test_gpu_is_named_by_a_plain_integer(package: Path) -> None:

@@ -61,7 +61,8 @@ class Launched:
             "seed": 7,
         }
         return {
-            "backend": "deepinfer",
+            "backend": "harness.inside.deepinfer_rank:DeepInferRank",
+            "gpu_per_rank": True,
             "drive": self.drive,
             "ranks": self.ranks,
             "engine": {
