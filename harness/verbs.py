@@ -37,15 +37,9 @@ from harness.runtime.docker_images import ImageStore
 from harness.runtime.images import Images, images_folder
 from harness.suite.plan import Plan, plan_to_json
 from harness.suite.planner import Choice, make_plan
-from harness.suite.read import (
-    PUBLISHED,
-    Suite,
-    nearest,
-    read_suite,
-    recipes_folder,
-    suite_names,
-)
+from harness.suite.read import PUBLISHED, Suite, read_suite, recipes_folder, suite_names
 from harness.suite.schema import json_schemas
+from harness.validation import nearest
 
 FALLBACK_SUITE = "smoke"
 """Taken where no suite was made for the host."""

@@ -9,7 +9,7 @@ from typing import Literal
 from harness.console import Progress
 from harness.errors import ImageError
 from harness.files import read_record, sha256_of, write_json
-from harness.suite.model import Strict
+from harness.validation import Strict
 
 HASH_THREADS = 8
 HASH_BYTES_PER_S = 2e9

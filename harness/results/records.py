@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from harness.suite.model import Strict
+from harness.validation import Strict
 
 Listing = Annotated[tuple[str, ...], Field(strict=False)]
 

@@ -13,9 +13,10 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from harness.results.collect import Results
-from harness.suite.model import Hardware, Strict, Workload
+from harness.suite.model import Hardware, Workload
 from harness.suite.plan import Session
 from harness.suite.published import Claim, Condition, PublishedFile
+from harness.validation import Strict
 
 Verdict = Literal["within", "faster", "slower", "higher", "lower", "not comparable", "not run"]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from harness.runtime.images import Digest
-from harness.suite.model import Strict
+from harness.validation import Strict
 
 How = Literal["digest of the lock", "locked at its first pull", "a local image in its place"]
 

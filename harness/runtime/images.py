@@ -16,8 +16,7 @@ from pydantic import Field, model_validator
 from harness import yaml
 from harness.errors import UsageError
 from harness.files import sha256_of
-from harness.suite.model import Identifier, Strict
-from harness.suite.read import nearest, validate
+from harness.validation import Identifier, Strict, nearest, validate
 
 LOCK_FILE = "images.lock.yaml"
 LOCK = "requirements.lock"

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
-Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-Count = Annotated[int, Field(ge=1)]
-Reason = Annotated[str, Field(min_length=1)]
-Positive = Annotated[float, Field(gt=0, strict=False)]
+from harness.validation import Count, Identifier, Positive, Reason, Strict
 
 Metric = Literal[
     "output_throughput",
@@ -22,12 +19,6 @@ Metric = Literal[
     "mean_ttft_ms",
     "acceptance_percent",
 ]
-
-
-class Strict(BaseModel):
-    """Base of all file models: nothing unknown, nothing coerced, nothing changed later."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class Workload(Strict):

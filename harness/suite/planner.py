@@ -10,8 +10,9 @@ from typing import Literal
 from harness.errors import UsageError
 from harness.suite.model import Metric, SuiteSession, Workload
 from harness.suite.plan import WARMUP, Cell, Plan, RequestSet, Session
-from harness.suite.read import Suite, nearest
+from harness.suite.read import Suite
 from harness.suite.recipe import RecipeFile, Sizing
+from harness.validation import nearest
 
 Runtime = Literal["local", "docker"]
 

@@ -10,7 +10,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.suite.model import Count, Identifier, Metric, Positive, Strict
+from harness.suite.model import Metric
+from harness.validation import Count, Identifier, Positive, Strict
 
 Condition = Literal["gpu", "gpu_count", "engine", "lengths", "concurrency", "speculation"]
 CONDITIONS: tuple[Condition, ...] = (

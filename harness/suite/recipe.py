@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from harness.suite.model import Count, Identifier, Reason, Strict
+from harness.validation import Count, Identifier, Reason, Strict
 
 Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
 
