@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.metrics import LATENCIES, PERCENTILES
 from harness.suite.plan import Plan, RequestSet
-
-PERCENTILES = "50,90,99"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +71,8 @@ def wave_args(
         ),
         *("--save-result", "--save-detailed"),
         *("--result-dir", result_dir, "--result-filename", result_name),
-        *("--percentile-metrics", "ttft,tpot,itl,e2el", "--metric-percentiles", PERCENTILES),
+        *("--percentile-metrics", ",".join(LATENCIES)),
+        *("--metric-percentiles", ",".join(map(str, PERCENTILES))),
         "--disable-tqdm",
     )
 

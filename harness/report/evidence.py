@@ -15,10 +15,15 @@ from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
 from harness.results.run_directory import RunDirectory
-from harness.suite.model import Metric
 from harness.suite.plan import WARMUP, Session
 
-TIMES: tuple[Metric, ...] = ("mean_ttft_ms", "mean_tpot_ms")
+SHOWN = (
+    "output_throughput",
+    "total_throughput",
+    "input_throughput",
+    "mean_ttft_ms",
+    "mean_tpot_ms",
+)
 
 
 def cells(results: Results) -> str:
@@ -33,12 +38,9 @@ def _cell_row(each: CellResult) -> list[str]:
     assert found is not None
     return [
         link(each.cell.id, each.file or each.cell.folder),
-        number(found.output_throughput, "output_throughput"),
-        number(found.total_throughput, "total_throughput"),
-        number(found.input_throughput, "input_throughput"),
         *(
             number(value, name) if (value := found.metric(name)) is not None else DASH
-            for name in TIMES
+            for name in SHOWN
         ),
         f"{found.duration_s:.1f} s",
     ]

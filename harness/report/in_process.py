@@ -57,7 +57,10 @@ def _cells(each: CellResult) -> list[str]:
     assert found is not None
     steps = found.ranks[0].engine_steps if found.ranks else None
     return [
-        link(number(found.output_throughput, "output_throughput"), each.file or each.cell.folder),
+        link(
+            number(found.numbers["output_throughput"], "output_throughput"),
+            each.file or each.cell.folder,
+        ),
         f"{found.duration_s:.1f} s",
         f"{steps:,}" if steps is not None else DASH,
     ]
@@ -70,13 +73,14 @@ def ranks(results: Results) -> str:
         found = each.measurement
         if found is None or len(found.ranks) < 2:
             continue
+        accepted = found.metric("acceptance_percent")
         rates = [share.output_throughput for share in found.ranks if share.requests]
         rows.append(
             [
                 link(each.cell.id, each.file or each.cell.folder),
                 f"{len(rates)} of {len(found.ranks)}",
                 " to ".join(number(rate, "output_throughput") for rate in (min(rates), max(rates))),
-                DASH if found.acceptance_percent is None else f"{found.acceptance_percent:.1f}%",
+                DASH if accepted is None else f"{accepted:.1f}%",
                 DASH if found.acceptance_length is None else f"{found.acceptance_length:.2f}",
                 f"{sum(share.preempted for share in found.ranks):,}",
             ]

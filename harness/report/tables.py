@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from harness.metrics import METRICS
 from harness.report.markdown import DASH, table
-from harness.suite.model import Column, Metric, Row, Table, Workload
+from harness.suite.model import Column, Row, Table, Workload
 from harness.suite.published import PublishedFile, TextTable
 
 Link = Callable[[str, str], str]
@@ -22,11 +23,11 @@ def plain(text: str, file: str) -> str:  # noqa: ARG001 - a `Link` that links no
 class Numbers(Protocol):
     """Where the numbers of a table come from: a run, or the publication itself."""
 
-    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+    def value(self, recipe: str, workload: str, metric: str) -> float | None:
         """Return one number; None where there is none."""
         ...
 
-    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+    def quotient(self, above: str, below: str, workload: str, metric: str) -> float | None:
         """Return one recipe's number divided by another's."""
         ...
 
@@ -34,7 +35,7 @@ class Numbers(Protocol):
         """Return the raw file that a number comes from."""
         ...
 
-    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:
+    def why_missing(self, recipe: str, workload: str, metric: str) -> list[str]:
         """Return why there is no number."""
         ...
 
@@ -45,16 +46,16 @@ class Published:
 
     file_: PublishedFile
 
-    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+    def value(self, recipe: str, workload: str, metric: str) -> float | None:
         return self.file_.value(recipe, workload, metric)
 
-    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+    def quotient(self, above: str, below: str, workload: str, metric: str) -> float | None:
         return self.file_.value((above, below), workload, metric)
 
     def file(self, recipe: str, workload: str) -> str | None:  # noqa: ARG002 - nothing measured
         return None
 
-    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:  # noqa: ARG002
+    def why_missing(self, recipe: str, workload: str, metric: str) -> list[str]:  # noqa: ARG002
         return [f"{recipe}/{workload}: not published"]
 
 
@@ -66,14 +67,9 @@ class Filled:
     missing: tuple[str, ...]
 
 
-def number(value: float, metric: Metric) -> str:
+def number(value: float, metric: str) -> str:
     """Write a metric as the publication does: ``54,985`` tokens per second, ``28.8 ms``."""
-    if metric.endswith("_ms"):
-        return f"{value:,.1f} ms"
-    if metric == "acceptance_percent":
-        return f"{value:.0f}%"
-    # A CPU gives fractions of a token per second, which no published table has.
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+    return METRICS[metric].write(value)
 
 
 def ratio(value: float) -> str:

@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import UsageError
 
@@ -53,7 +53,6 @@ class BenchFile(BaseModel):
     ttfts: tuple[float, ...] | None = None
     itls: tuple[tuple[float, ...], ...] | None = None
     errors: tuple[str, ...] | None = None
-    acceptance_percent: float | None = Field(default=None, alias="spec_decode_acceptance_rate")
 
     @property
     def succeeded(self) -> list[int]:
@@ -65,6 +64,16 @@ class BenchFile(BaseModel):
     def other_numbers(self) -> dict[str, Any]:
         """What the file holds beyond the fields above: medians, percentiles and more."""
         return self.model_extra or {}
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Every number at the top level of the file, by its key there."""
+        fields = {name: getattr(self, name) for name in type(self).model_fields}
+        return {
+            key: value
+            for key, value in {**fields, **self.other_numbers}.items()
+            if isinstance(value, int | float) and not isinstance(value, bool)
+        }
 
     @property
     def has_tpot(self) -> bool:

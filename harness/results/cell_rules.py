@@ -57,7 +57,7 @@ def batch_rules(
             f"{manifest.with_reserved_ids} prompts hold special or image tokens, which engines "
             "treat in ways of their own"
         )
-    for name, value in (("wave", found.duration_s), ("mean TTFT", found.mean_ttft_ms)):
+    for name, value in (("wave", found.duration_s), ("mean TTFT", found.metric("mean_ttft_ms"))):
         if value is not None and not (math.isfinite(value) and value > 0):
             yield f"the {name} is {value}, which no request can have taken"
 

@@ -8,24 +8,14 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import UsageError
+from harness.metrics import METRICS
 from harness.results.bench import read_bench_file
 from harness.results.cell_rules import batch_rules, compile_rules, counter_rules, engine_rules
 from harness.results.measurement import Measurement, from_bench, read_batch
 from harness.results.records import CellRecord, RunRecord
 from harness.results.run_directory import BATCH, BENCH, SERVER_LOG, RunDirectory
 from harness.results.validity import Expected, check
-from harness.suite.model import Metric
 from harness.suite.plan import Cell, Plan
-
-NO_VALUE: dict[Metric, str] = {
-    "output_throughput": "not in its result",
-    "total_throughput": "not in its result",
-    "input_throughput": "not in its result",
-    "mean_ttft_ms": "not measured: this way of driving gives tokens no time",
-    "mean_tpot_ms": "not applicable to one output token, or not measured without token times",
-    "acceptance_percent": "nothing was drafted, or the engine does not say",
-}
-"""Why a measured cell can lack a metric."""
 
 Status = Literal["measured", "invalid", "failed", "missing"]
 
@@ -63,7 +53,7 @@ class Results:
             if each.cell.recipe == recipe and each.cell.workload == workload
         ]
 
-    def value(self, recipe: str, workload: str, metric: Metric) -> float | None:
+    def value(self, recipe: str, workload: str, metric: str) -> float | None:
         """Return the mean over the measured repeats; None where there is no such number."""
         values = [
             value
@@ -72,7 +62,7 @@ class Results:
         ]
         return statistics.fmean(values) if values else None
 
-    def quotient(self, above: str, below: str, workload: str, metric: Metric) -> float | None:
+    def quotient(self, above: str, below: str, workload: str, metric: str) -> float | None:
         """Return one recipe's value divided by another's."""
         over, under = (self.value(recipe, workload, metric) for recipe in (above, below))
         return over / under if over is not None and under else None
@@ -81,7 +71,7 @@ class Results:
         """Return the first raw file that a value of this row comes from."""
         return next((each.file for each in self.of(recipe, workload) if each.measurement), None)
 
-    def why_missing(self, recipe: str, workload: str, metric: Metric) -> list[str]:
+    def why_missing(self, recipe: str, workload: str, metric: str) -> list[str]:
         """Return why a row has no value for a recipe, one sentence for each cell."""
         if self.value(recipe, workload, metric) is not None:
             return []
@@ -92,7 +82,7 @@ class Results:
             f"{each.cell.id}: {each.status}, {'; '.join(each.reasons)}"
             for each in planned
             if each.status != "measured"
-        ] or [f"{recipe}/{workload}: {NO_VALUE[metric]}"]
+        ] or [f"{recipe}/{workload}: {METRICS[metric].why_missing}"]
 
     @property
     def measured(self) -> int:

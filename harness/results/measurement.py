@@ -1,14 +1,9 @@
-"""One cell's numbers, the same for every engine, and how each is defined.
-
-Throughputs count whole waves, from the first request's start to the last token's arrival, ramp
-and tail included: that is what ``vllm bench serve`` prints and the publication quotes. TTFT is the
-time from a request's start to its first token; TPOT is (last - first token) / (tokens - 1) of one
-request, then the mean over requests. With one output token per request there is no TPOT.
-"""
+"""One cell's numbers, the same for every engine; `harness.metrics` defines each of them."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -16,8 +11,8 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import UsageError
+from harness.metrics import METRICS, Metric, Wave
 from harness.results.bench import BenchFile
-from harness.suite.model import Metric
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,35 +29,24 @@ class RankShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What one wave gave. Throughputs in tokens per second, times in milliseconds."""
+    """What one wave gave, each number in its metric's unit."""
 
     duration_s: float
     completed: int
     failed: int
     input_lens: tuple[int, ...]
     output_lens: tuple[int, ...]
-    output_throughput: float
-    total_throughput: float
-    mean_ttft_ms: float | None
-    """None where the way of driving gives tokens no time (`LLM.generate` of DeepInfer)."""
-    mean_tpot_ms: float | None
-    acceptance_percent: float | None = None
-    """Accepted of all drafted tokens; None without speculative decoding."""
+    numbers: Mapping[str, float]
+    """Metric -> value; a metric that does not apply is not in it."""
     acceptance_length: float | None = None
     """Tokens per decoding step with drafts: 1 + accepted / steps; None without them."""
     ids_sha256: str | None = None
     """Hash of the prompts' file as an in-process engine read it."""
     ranks: tuple[RankShare, ...] = ()
 
-    @property
-    def input_throughput(self) -> float:
-        """Input tokens per second over the whole wave."""
-        return sum(self.input_lens) / self.duration_s
-
-    def metric(self, name: Metric) -> float | None:
+    def metric(self, name: str) -> float | None:
         """Return one metric by the name that suites use; None where it does not apply."""
-        value: float | None = getattr(self, name)
-        return value
+        return self.numbers.get(name)
 
 
 class _Read(BaseModel):
@@ -112,12 +96,13 @@ def from_bench(bench: BenchFile) -> Measurement:
         failed=bench.failed or 0,
         input_lens=bench.input_lens or (),
         output_lens=bench.output_lens or (),
-        output_throughput=bench.output_throughput,
-        total_throughput=bench.total_token_throughput,
-        mean_ttft_ms=bench.mean_ttft_ms,
-        mean_tpot_ms=bench.mean_tpot_ms if bench.has_tpot else None,
-        acceptance_percent=bench.acceptance_percent,
+        numbers=_numbers(lambda metric: metric.from_client(bench.numbers)),
     )
+
+
+def _numbers(read: Callable[[Metric], float | None]) -> dict[str, float]:
+    """Return every metric that ``read`` finds a value for."""
+    return {name: value for name in METRICS.names if (value := read(METRICS[name])) is not None}
 
 
 def read_batch(path: Path) -> Measurement:
@@ -136,32 +121,34 @@ def read_batch(path: Path) -> Measurement:
         if each.first_token_s is not None and each.last_token_s is not None
     ]
     all_stamped = len(stamped) == len(batch.requests)
-    ttfts = [first - each.start_s for each, first, _ in stamped]
-    tpots = [
-        (last - first) / (each.output_tokens - 1)
-        for each, first, last in stamped
-        if each.output_tokens > 1
-    ]
+    latencies = {
+        "ttft": [first - each.start_s for each, first, _ in stamped],
+        "e2el": [last - each.start_s for each, _, last in stamped],
+        "tpot": [
+            (last - first) / (each.output_tokens - 1)
+            for each, first, last in stamped
+            if each.output_tokens > 1
+        ],
+    }
     began = min(each.start_s for each in batch.requests)
     ended = max(last for _, _, last in stamped) if all_stamped else batch.duration_s
-    duration = ended - began
-    input_tokens = sum(each.prompt_tokens for each in batch.requests)
-    output_tokens = sum(each.output_tokens for each in batch.requests)
-    drafted = sum(each.drafted for each in batch.requests)
-    accepted = sum(each.accepted for each in batch.requests)
+    wave = Wave(
+        duration_s=ended - began,
+        input_tokens=sum(each.prompt_tokens for each in batch.requests),
+        output_tokens=sum(each.output_tokens for each in batch.requests),
+        latencies=latencies if all_stamped else {},
+        drafted=sum(each.drafted for each in batch.requests),
+        accepted=sum(each.accepted for each in batch.requests),
+    )
     steps = sum(each.drafting_steps for each in batch.requests)
     return Measurement(
-        duration_s=duration,
+        duration_s=wave.duration_s,
         completed=len(batch.requests),
         failed=0,
         input_lens=tuple(each.prompt_tokens for each in batch.requests),
         output_lens=tuple(each.output_tokens for each in batch.requests),
-        output_throughput=output_tokens / duration,
-        total_throughput=(input_tokens + output_tokens) / duration,
-        mean_ttft_ms=1e3 * sum(ttfts) / len(ttfts) if all_stamped else None,
-        mean_tpot_ms=1e3 * sum(tpots) / len(tpots) if all_stamped and tpots else None,
-        acceptance_percent=100 * accepted / drafted if drafted else None,
-        acceptance_length=1 + accepted / steps if steps else None,
+        numbers=_numbers(lambda metric: metric.from_wave(wave)),
+        acceptance_length=1 + wave.accepted / steps if steps else None,
         ids_sha256=batch.ids_sha256,
         ranks=tuple(
             RankShare(

@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
+from harness.metrics import Better
 from harness.results.collect import Results
 from harness.suite.model import Hardware, Workload
 from harness.suite.plan import Session
@@ -104,7 +105,7 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
     verdict: Verdict = "not comparable"
     why = "; ".join(differing)
     if not differing:
-        verdict, why = _decide(claim, measured)
+        verdict, why = _decide(claim, by.better, measured)
     return Judgement(
         claim=claim,
         verdict=verdict,
@@ -116,7 +117,7 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
     )
 
 
-def _decide(claim: Claim, measured: float) -> tuple[Verdict, str]:
+def _decide(claim: Claim, better: Better, measured: float) -> tuple[Verdict, str]:
     """Compare with the claim's band: its tolerance on either side of what may have been rounded."""
     low, high = band(claim)
     where = f"one session; {low:,.4g} to {high:,.4g} counts as the same"
@@ -128,7 +129,7 @@ def _decide(claim: Claim, measured: float) -> tuple[Verdict, str]:
         "lower": ("slower", "faster"),
         "neither": ("higher", "lower"),
     }
-    return names[claim.better][0 if above else 1], where
+    return names[better][0 if above else 1], where
 
 
 def band(claim: Claim) -> tuple[float, float]:

@@ -9,16 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from harness.metrics import MetricName
 from harness.validation import Count, Identifier, Positive, Reason, Strict
-
-Metric = Literal[
-    "output_throughput",
-    "total_throughput",
-    "input_throughput",
-    "mean_tpot_ms",
-    "mean_ttft_ms",
-    "acceptance_percent",
-]
 
 
 class Workload(Strict):
@@ -132,7 +124,7 @@ class Column(Strict):
     title: str
     show: Literal["shape", "concurrency"] | None = None
     recipe: Identifier | None = None
-    metric: Metric | None = None
+    metric: MetricName | None = None
     ratio: Annotated[tuple[Identifier, Identifier], Field(strict=False)] | None = None
 
     @model_validator(mode="after")
@@ -151,7 +143,7 @@ class Row(Strict):
 
     workload: Identifier
     label: str | None = None
-    metric: Metric | None = None
+    metric: MetricName | None = None
 
 
 class Table(Strict):

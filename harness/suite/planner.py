@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import UsageError
-from harness.suite.model import Metric, SuiteSession, Workload
+from harness.suite.model import SuiteSession, Workload
 from harness.suite.plan import WARMUP, Cell, Plan, RequestSet, Session
 from harness.suite.read import Suite
 from harness.suite.recipe import RecipeFile, Sizing
@@ -196,7 +196,7 @@ class _Planner:
             + requests.output_len / estimates.output_tok_s
         )
 
-    def _published_rate(self, recipe: str, name: str, metric: Metric) -> float | None:
+    def _published_rate(self, recipe: str, name: str, metric: str) -> float | None:
         """Look a rate up; a variant without one of its own is expected to run like its base."""
         published = self.suite.published
         base = self.suite.recipes[recipe].extends

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.suite.model import Metric
+from harness.metrics import METRICS, Better, MetricName
 from harness.validation import Count, Identifier, Positive, Strict
 
 Condition = Literal["gpu", "gpu_count", "engine", "lengths", "concurrency", "speculation"]
@@ -33,7 +33,7 @@ class MeasuredBy(Strict):
     recipe: Identifier | None = None
     ratio: Annotated[tuple[Identifier, Identifier], Field(strict=False)] | None = None
     workload: Identifier
-    metric: Metric
+    metric: MetricName
     per: Count = 1
     """What the metric is divided by: 8 for a number per GPU."""
 
@@ -49,6 +49,11 @@ class MeasuredBy(Strict):
         """All recipes that are needed."""
         return self.ratio or ((self.recipe,) if self.recipe else ())
 
+    @property
+    def better(self) -> Better:
+        """Which direction is better; a quotient of two recipes takes no side."""
+        return "neither" if self.ratio else METRICS[self.metric].better
+
 
 class Claim(Strict):
     """One number, or statement, of the publication."""
@@ -61,7 +66,6 @@ class Claim(Strict):
     text: str | None = None
     unit: str | None = None
     precision: Positive | None = None
-    better: Literal["higher", "lower", "neither"] = "neither"
     tolerance: Positive = DEFAULT_TOLERANCE
     where: str
     measured_by: MeasuredBy | None = None
@@ -140,7 +144,7 @@ class PublishedFile(Strict):
                 raise ValueError(msg)
         return self
 
-    def value(self, recipe: str | tuple[str, str], workload: str, metric: Metric) -> float | None:
+    def value(self, recipe: str | tuple[str, str], workload: str, metric: str) -> float | None:
         """Return the printed value of a table's cell; None where nothing is published for it.
 
         The exact claim is preferred: prose rounds what the tables print.

@@ -43,13 +43,9 @@ def results(plan: Plan, values: dict[str, dict[str, float]]) -> Results:
             duration_s=1.0,
             completed=1,
             failed=0,
-            input_lens=(int(found.get("input_throughput", 1)),),
+            input_lens=(1,),
             output_lens=(1,),
-            output_throughput=found.get("output_throughput", 1.0),
-            total_throughput=found.get("total_throughput", 1.0),
-            mean_ttft_ms=1.0,
-            mean_tpot_ms=found.get("mean_tpot_ms"),
-            acceptance_percent=found.get("acceptance_percent"),
+            numbers=found,
         )
         cells.append(
             CellResult(cell=cell, status="measured", measurement=measurement, file="bench.json")

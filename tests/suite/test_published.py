@@ -102,7 +102,7 @@ def test_what_the_article_does_not_state_is_listed() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("    better: higher\n", "    beter: higher\n", "unknown key, did you mean 'better'?"),
+        ("    precision: 1\n", "    precison: 1\n", "unknown key, did you mean 'precision'?"),
         ("kind: value", "kind: text", "a claim of kind text has: text"),
         ("    precision: 1\n", "", "a number has a unit and the precision"),
         ("workload: 128-1k-c2048", "workload: 128-1k-c204",
