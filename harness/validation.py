@@ -20,7 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Identifier = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
 Count = Annotated[int, Field(ge=1)]
 Reason = Annotated[str, Field(min_length=1)]
-Positive = Annotated[float, Field(gt=0, strict=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Strict(BaseModel):

@@ -69,7 +69,12 @@ def residuals(results: Results, reference: Reference) -> str:
         name = reference.workloads.get(there, there)
         ours = results.plan.workloads.get(name)
         recipe = reference.recipes.get("vllm", "vllm")
-        if workload.output_len == 1 or ours is None:
+        if (
+            workload.output_len == 1
+            or ours is None
+            or workload.concurrency is None
+            or ours.concurrency is None
+        ):
             continue
         published = _residual(
             workload.concurrency,

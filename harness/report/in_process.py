@@ -133,7 +133,7 @@ def _queueing(session: Session) -> Iterator[str]:
     for workload, concurrency in {
         cell.workload: cell.requests.concurrency for cell in session.cells
     }.items():
-        if concurrency > at_once:
+        if concurrency is not None and concurrency > at_once:
             yield (
                 f"{session.recipe}/{workload}: of {concurrency:,} requests {at_once:,} run at once "
                 f"({session.ranks} ranks x {limit}, max\\_num\\_seqs), the others queue."

@@ -105,7 +105,7 @@ def _cell(
     if column.show == "shape":
         return row.label or workload.label, []
     if column.show == "concurrency":
-        return f"{workload.concurrency:,}", []
+        return workload.sent, []
     metric = column.metric or row.metric
     assert metric is not None, "the schema gives every cell a metric"
     if column.ratio:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -38,6 +38,7 @@ class BenchFile(BaseModel):
     model_id: str
     num_prompts: int
     max_concurrency: int | None
+    request_rate: float | Literal["inf"] | None = None
     duration: float
     completed: int
     failed: int | None = None

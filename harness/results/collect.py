@@ -153,6 +153,7 @@ def _judge_file(
         input_len=requests.input_len,
         output_len=requests.output_len,
         concurrency=requests.concurrency,
+        request_rate=requests.request_rate,
         prompts=requests.prompts,
         input_lens=manifest.lengths if manifest else None,
     )

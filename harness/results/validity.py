@@ -30,6 +30,8 @@ class Expected:
     input_len: int | None = None
     output_len: int | None = None
     concurrency: int | None = None
+    request_rate: float | None = None
+    """Arrivals per second; where a concurrency is expected, all are sent as soon as it allows."""
     prompts: int | None = None
     input_lens: tuple[int, ...] | None = None
     """The sequence of lengths in the prompts' manifest."""
@@ -184,6 +186,13 @@ def _as_asked(bench: BenchFile, expected: Expected) -> Iterator[str]:
         yield f"the model is {bench.model_id!r}, not {expected.model!r}"
     if expected.concurrency is not None and bench.max_concurrency != expected.concurrency:
         yield f"concurrency {bench.max_concurrency} where {expected.concurrency} was asked for"
+    if expected.concurrency is not None and bench.request_rate not in (None, "inf"):
+        yield f"a request rate of {bench.request_rate} where none was asked for"
+    if expected.request_rate is not None:
+        if bench.request_rate != expected.request_rate:
+            yield f"request rate {bench.request_rate} where {expected.request_rate:g} was asked for"
+        if bench.max_concurrency is not None:
+            yield f"at most {bench.max_concurrency} in flight where nothing was to hold them back"
     if expected.output_len is not None:
         wanted = expected.output_len
         lens = bench.output_lens or ()

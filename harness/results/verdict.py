@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import Field, JsonValue
 
 from harness.metrics import Better
 from harness.results.collect import Results
+from harness.settings.base import Given
+from harness.settings.registry import SETTINGS
 from harness.suite.model import Hardware, Workload
-from harness.suite.plan import Session
 from harness.suite.published import Claim, Condition, PublishedFile
 from harness.validation import Strict
 
@@ -61,9 +62,24 @@ class Judgement:
     """The first raw file behind the measured value."""
 
 
-def conditions_of(engine: str, image: str, args: dict[str, JsonValue]) -> Conditions:
-    """Return what of a recipe decides comparisons."""
-    return Conditions(engine=engine, image=image, speculation=args.get("--speculative-config"))
+class Configured(Given, Protocol):
+    """A recipe or a planned session."""
+
+    @property
+    def engine(self) -> str:
+        """Name of its engine."""
+        ...
+
+    @property
+    def image(self) -> str:
+        """Name of its image."""
+        ...
+
+
+def conditions_of(configured: Configured) -> Conditions:
+    """Return what of a recipe or session decides comparisons."""
+    speculation = SETTINGS[configured.engine].speculation(configured)
+    return Conditions(engine=configured.engine, image=configured.image, speculation=speculation)
 
 
 def judge(results: Results, reference: Reference, gpus: list[str]) -> list[Judgement]:
@@ -181,7 +197,7 @@ def _differences(
         session = sessions.get(recipe)
         if session is None:
             continue
-        published, measured = reference.published_recipes[there], _conditions(session)
+        published, measured = reference.published_recipes[there], conditions_of(session)
         yield from differs(
             "engine",
             f"{published.engine} ({published.image})",
@@ -195,11 +211,7 @@ def _differences(
             )
     if ours is not None:
         yield from differs("lengths", theirs.label, ours.label)
-        yield from differs("concurrency", theirs.concurrency, ours.concurrency)
-
-
-def _conditions(session: Session) -> Conditions:
-    return conditions_of(session.engine, session.image, dict(session.args))
+        yield from differs("concurrency", theirs.sent, ours.sent)
 
 
 def _speculation(config: JsonValue) -> str:

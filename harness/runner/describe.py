@@ -9,7 +9,7 @@ from harness.runtime.docker_images import ImageStore
 from harness.runtime.image_records import ImageRecord
 from harness.runtime.images import Images
 from harness.suite.model import HubModel
-from harness.suite.plan import Plan, Session
+from harness.suite.plan import Plan, RequestSet, Session
 
 
 def describe(plan: Plan, images: Images) -> Iterator[str]:
@@ -25,7 +25,7 @@ def describe(plan: Plan, images: Images) -> Iterator[str]:
     )
     yield f"  estimated from {plan.estimates.source}"
     repeats = _count(plan.repeats, "repeat")
-    yield f"  load {plan.load}: {plan.waves} x concurrency requests, {repeats}"
+    yield f"  load {plan.load}: {_count(plan.waves, 'wave')} of requests, {repeats}"
     yield ""
     yield "before anything starts"
     yield from _needs(plan)
@@ -90,9 +90,15 @@ def _session(plan: Plan, number: int, session: Session) -> Iterator[str]:
         requests = cell.requests
         lengths = f"{requests.input_len:,} -> {_count(requests.output_len, 'token')}"
         yield (
-            f"   {cell.id}: {requests.prompts:,} x {lengths}, {requests.concurrency:,} at once, "
+            f"   {cell.id}: {requests.prompts:,} x {lengths}, {_sent(requests)}, "
             f"seed {requests.seed}, about {duration(cell.expected_s)}"
         )
+
+
+def _sent(requests: RequestSet) -> str:
+    if requests.concurrency is not None:
+        return f"{requests.concurrency:,} at once"
+    return f"{requests.request_rate:g} a second"
 
 
 def describe_images(images: Images, store: ImageStore) -> Iterator[str]:

@@ -22,10 +22,7 @@ def reference_of(suite: Suite, root: Path) -> Reference | None:
         published=source.published,
         hardware=source.file.hardware,
         published_workloads=source.file.workloads,
-        published_recipes={
-            name: conditions_of(recipe.engine, recipe.image, recipe.args)
-            for name, recipe in source.recipes.items()
-        },
+        published_recipes={name: conditions_of(recipe) for name, recipe in source.recipes.items()},
         recipes=names.recipes if names else {},
         workloads=names.workloads if names else {},
     )

@@ -14,11 +14,42 @@ from harness.validation import Count, Identifier, Positive, Reason, Strict
 
 
 class Workload(Strict):
-    """Input length, output length and load of one row of a published table."""
+    """Input length, output length, and how requests are sent, of one row of a published table.
+
+    Either so many requests are kept in flight, or they arrive at a rate per second; a rate says
+    nothing about how many there are, so it comes with a number of prompts.
+    """
 
     input_len: Count
     output_len: Count
-    concurrency: Count
+    concurrency: Count | None = None
+    request_rate: Positive | None = None
+    prompts: Count | None = None
+    """Requests of one wave; given with a rate alone, else it is the concurrency."""
+
+    @model_validator(mode="after")
+    def _sent_in_one_way(self) -> Self:
+        if (self.concurrency is None) == (self.request_rate is None):
+            msg = "a workload takes exactly one of: concurrency, request_rate"
+            raise ValueError(msg)
+        if (self.prompts is None) != (self.request_rate is None):
+            msg = "prompts is given with request_rate, and only there"
+            raise ValueError(msg)
+        return self
+
+    @property
+    def wave(self) -> int:
+        """Requests of one wave."""
+        wave = self.prompts if self.concurrency is None else self.concurrency
+        assert wave is not None, "the schema gives every workload one of them"
+        return wave
+
+    @property
+    def sent(self) -> str:
+        """Write how requests are sent: ``2,048`` at once, or ``10/s``."""
+        if self.concurrency is not None:
+            return f"{self.concurrency:,}"
+        return f"{self.request_rate:g}/s"
 
     @property
     def shape(self) -> str:
@@ -37,7 +68,7 @@ def short_length(tokens: int) -> str:
 
 
 class LoadLevel(Strict):
-    """How many waves of requests a workload has: its prompts are waves x concurrency."""
+    """How many waves of requests a workload has."""
 
     waves: Count
     why: str
@@ -202,6 +233,9 @@ class SuiteFile(Strict):
     notes: Annotated[tuple[str, ...], Field(strict=False)] = ()
     hardware: Hardware | None = None
     runtime: Literal["local", "docker"] = "local"
+    client_image: Identifier | None = None
+    """Image whose benchmark client makes the prompts and loads engines that have none of their own;
+    by default that of the first recipe which has one."""
     model: ServedModel
     needs: Needs | None = None
     repeats: Count = 1

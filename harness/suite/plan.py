@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import JsonValue, TypeAdapter
 
+from harness.settings.registry import EngineName
 from harness.suite.model import (
     Estimates,
     GeneratedModel,
@@ -32,11 +33,16 @@ WARMUP = "warmup"
 
 @dataclass(frozen=True, kw_only=True)
 class RequestSet:
-    """One wave of requests, all of one shape. Its prompts follow from these fields alone."""
+    """One wave of requests, all of one shape. Its prompts follow from these fields alone.
+
+    Either `concurrency` of them are in flight at any time, or they arrive at `request_rate` per
+    second, whatever is in flight.
+    """
 
     input_len: int
     output_len: int
-    concurrency: int
+    concurrency: int | None
+    request_rate: float | None = None
     prompts: int
     seed: int
     name: str
@@ -80,11 +86,13 @@ class Session:
 
     recipe: str
     title: str
-    engine: Literal["vllm-server", "vllm-offline", "deepinfer"]
-    drive: Literal["generate", "step"] | None
+    engine: EngineName
+    drive: str | None
     ranks: int
     """Processes that the engine is started as; 1 for a server."""
     image: str
+    client_image: str | None
+    """Image whose client loads it over HTTP; None for an engine that has no server."""
     args: Mapping[str, JsonValue]
     env: Mapping[str, str]
     container: Container | None
@@ -113,7 +121,7 @@ class Plan:
     pins: Mapping[str, str]
     """Image name -> SHA-256 over its locks and build files."""
     prompts_image: str
-    """Image whose vLLM makes the prompts, whichever engines a filter leaves."""
+    """Image whose benchmark client makes the prompts, whichever engines a filter leaves."""
     model: GeneratedModel | HubModel
     hardware: Hardware | None
     needs: Needs | None

@@ -43,16 +43,13 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
     _check_choice(suite, choice)
     load = choice.load or next(iter(file.loads))
     repeats = choice.repeats or file.repeats
+    prompts_image = _prompts_image(suite)
+    planner = _Planner(suite, file.loads[load].waves, repeats, prompts_image)
     sessions = [
-        _Planner(suite, file.loads[load].waves, repeats).session(planned, sizing, names)
+        planner.session(planned, sizing, names)
         for planned in file.sessions
         for sizing, names in _groups(suite.recipes[planned.recipe], _selected(planned, choice.only))
     ]
-    prompts_image = next(
-        suite.recipes[each.recipe].image
-        for each in file.sessions
-        if suite.recipes[each.recipe].engine != "deepinfer"
-    )
     images = {prompts_image, *(session.image for session in sessions)}
     return Plan(
         suite=suite.name,
@@ -78,6 +75,20 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
         limits=file.limits,
         estimates=file.estimates,
     )
+
+
+def _prompts_image(suite: Suite) -> str:
+    """Return the image whose benchmark client makes the prompts, the same for every filter."""
+    planned = (suite.recipes[each.recipe] for each in suite.file.sessions)
+    found = next((recipe.image for recipe in planned if recipe.settings.has_client), None)
+    image = suite.file.client_image or found
+    if image is None:
+        raise UsageError(
+            f"suite {suite.name!r}: no recipe's image has the benchmark client",
+            usually="prompts are made by vllm bench serve, and none of the engines is vLLM",
+            next_step="name an image that has it in suite.yaml, as client_image",
+        )
+    return image
 
 
 def _check_choice(suite: Suite, choice: Choice) -> None:
@@ -125,11 +136,13 @@ class _Planner:
     suite: Suite
     waves: int
     repeats: int
+    prompts_image: str
 
     def session(self, planned: SuiteSession, sizing: Sizing | None, names: list[str]) -> Session:
         file, recipe = self.suite.file, self.suite.recipes[planned.recipe]
-        served = recipe.engine == "vllm-server"
-        client_s = file.estimates.client_start_s if served else 0.0
+        engine = recipe.settings
+        client_s = file.estimates.client_start_s if engine.served else 0.0
+        client_image = recipe.image if engine.has_client else self.prompts_image
         shapes: dict[str, str] = {}
         for name in names:
             shapes.setdefault(file.workloads[name].shape, name)
@@ -145,8 +158,9 @@ class _Planner:
             title=recipe.title,
             engine=recipe.engine,
             drive=recipe.drive,
-            ranks=recipe.process_count,
+            ranks=engine.process_count({**recipe.args, **sized}, recipe.ranks),
             image=recipe.image,
+            client_image=client_image if engine.served else None,
             args={**recipe.args, **sized},
             env=recipe.env,
             container=recipe.container,
@@ -163,7 +177,8 @@ class _Planner:
             input_len=workload.input_len,
             output_len=workload.output_len,
             concurrency=workload.concurrency,
-            prompts=workload.concurrency * self.waves,
+            request_rate=workload.request_rate,
+            prompts=workload.wave * self.waves,
             seed=seed_of(name, "timed", repeat),
             name=name,
         )
@@ -174,7 +189,7 @@ class _Planner:
 
     def _warmup(self, workload: Workload) -> RequestSet:
         warmup = self.suite.file.warmup
-        prompts = warmup.prompts or workload.concurrency
+        prompts = warmup.prompts or workload.wave
         return RequestSet(
             input_len=workload.input_len,
             output_len=min(workload.output_len, warmup.max_output_len or workload.output_len),
@@ -186,6 +201,10 @@ class _Planner:
 
     def _wave_s(self, recipe: str, name: str, requests: RequestSet) -> float:
         """Estimate a wave's seconds: at its published rate, else at the suite's stated rates."""
+        arriving = requests.prompts / requests.request_rate if requests.request_rate else 0.0
+        return max(arriving, self._serving_s(recipe, name, requests))
+
+    def _serving_s(self, recipe: str, name: str, requests: RequestSet) -> float:
         if rate := self._published_rate(recipe, name, "output_throughput"):
             return requests.prompts * requests.output_len / rate
         if rate := self._published_rate(recipe, name, "input_throughput"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from harness import yaml
 from harness.errors import UsageError
-from harness.suite.model import SuiteFile
+from harness.suite.model import SuiteFile, Workload
 from harness.suite.published import PublishedFile
 from harness.suite.recipe import RecipeFile
 from harness.validation import nearest, validate
@@ -167,6 +167,7 @@ def _check_references(
         for place, workload in enumerate(session.workloads):
             where: yaml.Location = ("sessions", index, "workloads", place)
             _check_name(document, "workload", workload, suite.workloads, where)
+            _check_rate(document, suite.workloads[workload], recipes[session.recipe], where)
     for number, table in enumerate(suite.tables):
         for index, row in enumerate(table.rows):
             where = ("tables", number, "rows", index, "workload")
@@ -176,6 +177,21 @@ def _check_references(
                 if name is not None:
                     where = ("tables", number, "columns", index)
                     _check_name(document, "recipe", name, recipes, where)
+
+
+def _check_rate(
+    document: yaml.Document, workload: Workload, recipe: RecipeFile, location: yaml.Location
+) -> None:
+    """Refuse a request rate for an engine that is given all its requests at once."""
+    if workload.request_rate is None or recipe.settings.served:
+        return
+    line = document.line_of(location)
+    raise UsageError(
+        f"{document.path}:{line}: {recipe.settings.product} has no server, so requests cannot "
+        f"arrive at {workload.sent}",
+        usually="a workload with a request rate was planned for an in-process engine",
+        next_step="give the workload a concurrency, or plan it for engines with a server alone",
+    )
 
 
 def _check_name(

@@ -6,12 +6,11 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from harness.settings.base import EngineSettings
+from harness.settings.registry import SETTINGS, DriveName, EngineName
 from harness.validation import Count, Identifier, Reason, Strict
 
 Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
-
-RESERVED_FLAGS = ("--model", "--host", "--port", "--served-model-name")
-"""Flags of a server that the kit sets itself; a recipe cannot."""
 
 
 class Sizing(Strict):
@@ -58,11 +57,12 @@ class RecipeFile(Strict):
     schema_version: Literal[1]
     extends: Identifier | None = None
     title: str
-    engine: Literal["vllm-server", "vllm-offline", "deepinfer"]
+    engine: EngineName
     image: Identifier
-    drive: Literal["generate", "step"] | None = None
+    drive: DriveName | None = None
+    """The way of driving it, for an engine that has several."""
     ranks: Count = 1
-    """Processes of an in-process vLLM, independent replicas; DeepInfer's follow from its args."""
+    """Independent replicas, for an engine that can be started as several."""
     args: dict[str, JsonValue] = Field(default_factory=dict)
     env: dict[str, str] = Field(default_factory=dict)
     sizing: Annotated[tuple[Sizing, ...], Field(strict=False)] = ()
@@ -70,55 +70,20 @@ class RecipeFile(Strict):
     why: dict[str, Reason] = Field(default_factory=dict)
 
     @property
-    def process_count(self) -> int:
-        """How many processes the engine is started as."""
-        data_parallel = self.args.get("data_parallel_size")
-        return data_parallel if isinstance(data_parallel, int) else self.ranks
-
-    @model_validator(mode="after")
-    def _drive_belongs_to_deepinfer(self) -> Self:
-        if (self.engine == "deepinfer") != (self.drive is not None):
-            msg = "`drive` is given for the engine deepinfer, and for no other"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _ranks_belong_to_replicas(self) -> Self:
-        if self.ranks > 1 and self.engine != "vllm-offline":
-            msg = "`ranks` is given for the engine vllm-offline, and for no other"
-            raise ValueError(msg)
-        return self
+    def settings(self) -> EngineSettings:
+        """The rules of the engine's settings, and what they mean."""
+        return SETTINGS[self.engine]
 
     @model_validator(mode="after")
     def _settings_fit_the_engine(self) -> Self:
-        for section in (self.args, *(sizing.args for sizing in self.sizing)):
-            for name, value in section.items():
-                dashed = name.startswith("--")
-                if dashed == (self.engine == "deepinfer"):
-                    kind = "a keyword argument" if self.engine == "deepinfer" else "a flag with --"
-                    msg = f"{name}: a setting of {self.engine} is {kind}"
-                    raise ValueError(msg)
-                if value is None or (dashed and value is False):
-                    msg = f"{name}: a flag is true or is left out"
-                    raise ValueError(msg)
-        ranks = self.args.get("data_parallel_size")
-        if self.engine == "deepinfer" and not (isinstance(ranks, int) and ranks >= 1):
-            msg = "deepinfer needs data_parallel_size: one process is started for each rank"
+        for msg in self.settings.broken(self):
             raise ValueError(msg)
+        for sizing in self.sizing:
+            for msg in self.settings.broken_args(sizing.args):
+                raise ValueError(msg)
         sized = [name for sizing in self.sizing for name in sizing.workloads]
         if twice := sorted({name for name in sized if sized.count(name) > 1}):
             msg = f"sized twice: {', '.join(twice)}"
-            raise ValueError(msg)
-        return self
-
-    @model_validator(mode="after")
-    def _nothing_fakes_the_measurement(self) -> Self:
-        if reserved := sorted(set(self.args) & set(RESERVED_FLAGS)):
-            msg = f"the kit sets this itself: {', '.join(reserved)}"
-            raise ValueError(msg)
-        # These route tokens to made-up experts: a profiling aid, not the model.
-        if forced := sorted(name for name in self.env if name.startswith("DEEPINFER_FORCE_")):
-            msg = f"this replaces the model's routing by a made-up one: {', '.join(forced)}"
             raise ValueError(msg)
         return self
 

@@ -154,10 +154,16 @@ def bench(arguments: list[str]) -> int:
         outputs[0] -= 1
     done = 0 if wrong == "all-failed" else count
     duration = 2.0
+    rate = "inf" if wrong == "all-at-once" else option(arguments, "--request-rate")
     result = {
         "model_id": option(arguments, "--model"),
         "num_prompts": count,
-        "max_concurrency": int(option(arguments, "--max-concurrency")),
+        "request_rate": rate if rate == "inf" else float(rate),
+        "max_concurrency": (
+            int(option(arguments, "--max-concurrency"))
+            if "--max-concurrency" in arguments
+            else None
+        ),
         "duration": duration,
         "completed": done,
         "failed": count - done,

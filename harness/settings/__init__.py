@@ -1,0 +1,1 @@
+"""What a recipe may set for each engine, and what its settings mean."""
