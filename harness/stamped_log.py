@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import IO
 
@@ -44,6 +45,15 @@ class StampedLog:
         except OSError as error:
             # Keep reading: a full pipe would stop the engine in the middle of a measurement.
             self._error = error
+
+
+def moment_of(line: str) -> datetime | None:
+    """Return when a line of such a log arrived; None for a line without a time."""
+    try:
+        moment = datetime.fromisoformat(line.split(" ", 1)[0])
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
 
 
 def log_tail(log: Path, lines: int = 12) -> str:

@@ -14,11 +14,11 @@ from rich.console import Console
 from harness import __version__
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress, Progress
+from harness.engines.client import ClientModel
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
-from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report

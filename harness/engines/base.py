@@ -1,46 +1,108 @@
-"""The two protocols that a runner knows engines by, and what both kinds of engine share."""
+"""An engine as an object: all that the kit knows of it stands in its own file.
+
+What a recipe may set of it, and what that means, is its `harness.settings`; the rest is here: its
+command, what it answers and counts, how it says that it compiled, what it needs of a host, and
+what a reader must be told.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
-from harness.process import Tick
-from harness.suite.plan import RequestSet
+from harness.engines.client import ClientModel
+from harness.host.facts import HostFacts
+from harness.runtime.base import Command
+from harness.settings.base import EngineSettings
+from harness.suite.plan import RequestSet, Session
+
+Kind = Literal["input", "output"]
 
 
-class Server(Protocol):
-    """An engine that is loaded over HTTP: up, then an endpoint, then down."""
+class Engine(ABC):
+    """What is the same for servers and in-process engines."""
 
-    def up(self, tick: Tick) -> Mapping[str, JsonValue]:
-        """Start it and wait until it answers; return what it says of itself.
+    settings: ClassVar[EngineSettings]
 
-        Raises:
-            EngineError: it did not come up.
-        """
-        ...
+    compiles: ClassVar[re.Pattern[str] | None] = None
+    """A line of a log by which it says that kernels were compiled; None: it never says so."""
+    startup: ClassVar[tuple[re.Pattern[str], ...]] = ()
+    """Lines of its log that say what its start came to: memory, KV cache, graphs."""
+    rdma: ClassVar[str | None] = None
+    """What it reads over RDMA, for a host that has none; None: it needs none."""
 
     @property
-    def base_url(self) -> str:
-        """Root of the endpoint."""
-        ...
+    def name(self) -> str:
+        """As recipes write it."""
+        return self.settings.name
 
-    def identity(self) -> str:
-        """Return what tells this start from any other."""
-        ...
+    def remarks(self, facts: HostFacts) -> Iterator[str]:  # noqa: ARG002 - most have none
+        """Yield what may go wrong on this host without stopping a run."""
+        yield from ()
 
-    def alive(self) -> bool:
-        """Return whether it still runs."""
-        ...
+    def notes(self, session: Session) -> Iterator[Note]:  # noqa: ARG002 - most have none
+        """Yield what a reader must know before quoting a number of ``session``."""
+        yield from ()
 
-    def down(self) -> None:
-        """Stop it and verify that nothing is left."""
-        ...
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting's name, or a piece of code, within a note."""
+
+    text: str
+
+
+Note = tuple[str | Setting, ...]
+"""One sentence or two, in pieces: plain words, and names of settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoints:
+    """Paths below a server's root; None where it has no such thing."""
+
+    health: str = "/health"
+    models: str = "/v1/models"
+    """Its ``data`` is a list of served models, each with an ``id``."""
+    version: str | None = "/version"
+    """Answers with a ``version``."""
+    tokenize: str | None = "/tokenize"
+    """Takes ``model`` and ``prompt``, answers with ``tokens``."""
+    metrics: str | None = "/metrics"
+    """Counters in Prometheus' text format."""
+
+
+class ServedEngine(Engine):
+    """An engine that is loaded over HTTP."""
+
+    endpoints: ClassVar[Endpoints] = Endpoints()
+    counters: ClassVar[Mapping[str, Kind]] = {}
+    """Its counters of tokens, without ``_total``: what each of them counts."""
+
+    @abstractmethod
+    def command(self, session: Session, model: ClientModel, host: str, port: int) -> Command:
+        """Return the server's command; it serves ``model.name``, which requests will carry."""
+
+
+class InProcessEngine(Engine):
+    """An engine that is given token ids by `harness.inside.launcher`, one process for each rank."""
+
+    backend: ClassVar[str]
+    """``module:Class`` of its `harness.inside.backend.Backend`, imported inside the image."""
+    modules: ClassVar[tuple[Path, ...]] = ()
+    """Files that ``backend`` needs beside harness/inside/; they are copied next to it."""
+    gpu_per_rank: ClassVar[bool] = False
+    """Whether each rank sees one GPU, and finds the others through MASTER_ADDR and MASTER_PORT."""
+
+    @abstractmethod
+    def job(self, session: Session) -> dict[str, JsonValue]:
+        """Return what its backend is given of the session's settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,18 +130,6 @@ Event = Mapping[str, Any]
 """One event of a batch job: ``event``, ``time`` and what belongs to it (`harness.inside.jobs`)."""
 
 
-class Batch(Protocol):
-    """An engine that is given all its work at once: a job in, events and results out."""
-
-    def run(self, waves: list[BatchWave], tick: Tick) -> Generator[Event, None, None]:
-        """Run all waves in one engine start and yield its events; closing it ends the engine.
-
-        Raises:
-            EngineError: it did not start, stopped early, or did not answer in time.
-        """
-        ...
-
-
 def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
     """Turn a recipe's settings into arguments: true is a bare flag, objects are JSON."""
     result: list[str] = []
@@ -93,3 +143,12 @@ def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
         else:
             result += [name, str(value)]
     return tuple(result)
+
+
+def startup_lines(log: Path, engine: Engine) -> Iterator[str]:
+    """Yield what an engine's log says of its start, without the time at which a line arrived."""
+    if not log.exists():
+        return
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if any(pattern.search(line) for pattern in engine.startup):
+            yield line.split(" ", 1)[-1]

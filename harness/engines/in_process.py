@@ -10,7 +10,8 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from harness.clock import Clock
-from harness.engines.base import BatchWave, Event, flags, wave_job
+from harness.engines.base import BatchWave, Event, wave_job
+from harness.engines.registry import in_process
 from harness.errors import EngineError
 from harness.files import write_json
 from harness.process import Owner, Running, Tick
@@ -60,20 +61,13 @@ def launcher_job(
     folder: Path,
 ) -> dict[str, JsonValue]:
     """Return the job file's content; the format is that of `harness.inside.launcher`."""
-    deepinfer = session.engine == "deepinfer"
-    settings: dict[str, JsonValue] = (
-        dict(session.args) if deepinfer else {"flags": list(flags(session.args))}
-    )
+    engine = in_process(session)
     return {
-        "backend": (
-            "harness.inside.deepinfer_rank:DeepInferRank"
-            if deepinfer
-            else "harness.inside.vllm_rank:VllmRank"
-        ),
-        "gpu_per_rank": deepinfer,
+        "backend": engine.backend,
+        "gpu_per_rank": engine.gpu_per_rank,
         "drive": session.drive or "step",
         "ranks": session.ranks,
-        "engine": settings,
+        "engine": engine.job(session),
         "model": model_folder,
         "folder": str(folder),
         "events": str(folder / EVENTS),

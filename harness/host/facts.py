@@ -31,6 +31,11 @@ class Gpu:
     memory_mib: int
     driver: str
 
+    @property
+    def driver_major(self) -> int:
+        """The driver's first number; 0 where it does not begin with one."""
+        return major(self.driver)
+
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
@@ -135,3 +140,9 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def major(version: str) -> int:
+    """Return a version's first number; 0 where it does not begin with one."""
+    digits = version.partition(".")[0]
+    return int(digits) if digits.isdecimal() else 0

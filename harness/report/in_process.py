@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator
 
+from harness.engines.base import Setting
+from harness.engines.registry import engine_of
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.suite.plan import Session
-
-DEPARTS = "departs from the default"
-"""How a recipe marks a setting that is not the engine's own default; a contract test checks it."""
 
 
 def driving(results: Results) -> str:
@@ -99,42 +99,12 @@ def ranks(results: Results) -> str:
 
 
 def notes(results: Results) -> Iterator[str]:
-    """Yield what must be known of in-process engines before a number is quoted."""
-    deepinfer = [each for each in results.plan.sessions if each.engine == "deepinfer"]
-    for session in deepinfer:
-        yield from _queueing(session)
-    departs = {
-        name: session.why[name]
-        for session in deepinfer
-        for name in {**session.args, **session.env}
-        if session.why[name].startswith(DEPARTS)
-    }
-    for name, why in departs.items():
-        yield f"DeepInfer {code(name)} {escape(why)}."
-    if deepinfer:
-        yield (
-            "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is queueing "
-            "within the burst, where vLLM mixes prompts and decoding. Several drafted tokens share "
-            "one time, so no time between tokens is given for it."
+    """Yield what engines say must be known before a number is quoted, each note once."""
+    found = (note for each in results.plan.sessions for note in engine_of(each).notes(each))
+    for note in dict.fromkeys(found):
+        yield "".join(
+            code(piece.text)
+            if isinstance(piece, Setting)
+            else re.sub(r"\S(.*\S)?", lambda words: escape(words[0]), piece)
+            for piece in note
         )
-    if any(session.drive == "generate" for session in deepinfer):
-        yield (
-            "Through `LLM.generate` tokens have no times: TTFT and TPOT are not measured there, "
-            "and the wave ends when the call returns."
-        )
-
-
-def _queueing(session: Session) -> Iterator[str]:
-    """Yield how many requests of a cell run at once, where others have to wait."""
-    limit = session.args.get("max_num_seqs")
-    if not isinstance(limit, int):
-        return
-    at_once = limit * session.ranks
-    for workload, concurrency in {
-        cell.workload: cell.requests.concurrency for cell in session.cells
-    }.items():
-        if concurrency is not None and concurrency > at_once:
-            yield (
-                f"{session.recipe}/{workload}: of {concurrency:,} requests {at_once:,} run at once "
-                f"({session.ranks} ranks x {limit}, max\\_num\\_seqs), the others queue."
-            )

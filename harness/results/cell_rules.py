@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from harness.engines.base import Engine, ServedEngine
 from harness.results.measurement import Measurement
 from harness.results.records import CellRecord, Manifest
 from harness.results.run_directory import METRICS
 from harness.results.validity import spread
+from harness.stamped_log import moment_of
 from harness.suite.plan import RequestSet
 
 COUNTER_TOLERANCE = 0.02
 """The server counts every request it saw; more or less than the client's is somebody else's load
 or lost requests."""
-
-COUNTERS = {"vllm:prompt_tokens": "input", "vllm:generation_tokens": "output"}
-"""Counters of vLLM 0.31 (v1/metrics/loggers.py), summed over all engine labels."""
-
-COMPILED = re.compile(r"during inference: .*latency spike")
-"""How vLLM 0.31 (utils/jit_monitor.py) says that a kernel was compiled under load."""
 
 
 def engine_rules(record: CellRecord) -> Iterator[str]:
@@ -62,13 +57,13 @@ def batch_rules(
             yield f"the {name} is {value}, which no request can have taken"
 
 
-def counter_rules(found: Measurement, folder: Path) -> Iterator[str]:
+def counter_rules(found: Measurement, folder: Path, engine: Engine) -> Iterator[str]:
     """Yield where the server's own token counters differ from what the client counts."""
     files = [folder / name for name in METRICS]
-    if not all(path.exists() for path in files):
+    if not isinstance(engine, ServedEngine) or not all(path.exists() for path in files):
         return
-    before, after = (_counters(path.read_text(encoding="utf-8")) for path in files)
-    for name, kind in COUNTERS.items():
+    before, after = (_counters(path.read_text(encoding="utf-8"), engine.counters) for path in files)
+    for name, kind in engine.counters.items():
         if name not in after:
             continue
         served = after[name] - before.get(name, 0.0)
@@ -80,28 +75,33 @@ def counter_rules(found: Measurement, folder: Path) -> Iterator[str]:
             )
 
 
-def compile_rules(log: Path, record: CellRecord) -> Iterator[str]:
+def compile_rules(session: Path, engine: Engine, record: CellRecord) -> Iterator[str]:
     """Yield a sentence where kernels were compiled while the cell was measured."""
-    lines = compilations(log, record.began, record.ended)
-    if lines:
-        yield f"kernels were compiled inside the measured window, {len(lines)} by {log.name}"
+    found = compilations(session, engine, record.began, record.ended)
+    if found:
+        logs = ", ".join(dict.fromkeys(log for log, _ in found))
+        yield f"kernels were compiled inside the measured window, {len(found)} by {logs}"
 
 
-def compilations(log: Path, began: str, ended: str) -> list[str]:
-    """Return the log's lines about compilation that arrived between two moments (ISO 8601)."""
-    if not log.exists():
+def compilations(session: Path, engine: Engine, began: str, ended: str) -> list[tuple[str, str]]:
+    """Return what a session's logs say about compilation between two moments (ISO 8601).
+
+    Each is the log's name and the line. Only lines with the time at which they arrived count.
+    """
+    if engine.compiles is None:
         return []
     first, last = sorted(datetime.fromisoformat(moment) for moment in (began, ended))
-    found = []
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        if COMPILED.search(line):
-            moment = datetime.fromisoformat(line.split(" ", 1)[0])
-            if first <= moment <= last:
-                found.append(line)
-    return found
+    return [
+        (log.name, line)
+        for log in sorted(session.glob("*.log"))
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        if engine.compiles.search(line)
+        and (moment := moment_of(line)) is not None
+        and first <= moment <= last
+    ]
 
 
-def _counters(text: str) -> dict[str, float]:
+def _counters(text: str, names: Container[str]) -> dict[str, float]:
     """Return each counter's sum over its labels; nothing where the text is not metrics."""
     try:
         families = list(text_string_to_metric_families(text))
@@ -110,5 +110,5 @@ def _counters(text: str) -> dict[str, float]:
     return {
         family.name: sum(each.value for each in family.samples if each.name.endswith("_total"))
         for family in families
-        if family.name in COUNTERS
+        if family.name in names
     }

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from harness.engines.base import Engine
+from harness.engines.registry import engine_of
 from harness.errors import UsageError
 from harness.metrics import METRICS
 from harness.results.bench import read_bench_file
 from harness.results.cell_rules import batch_rules, compile_rules, counter_rules, engine_rules
 from harness.results.measurement import Measurement, from_bench, read_batch
 from harness.results.records import CellRecord, RunRecord
-from harness.results.run_directory import BATCH, BENCH, SERVER_LOG, RunDirectory
+from harness.results.run_directory import BATCH, BENCH, RunDirectory
 from harness.results.validity import Expected, check
 from harness.suite.plan import Cell, Plan
 
@@ -103,11 +105,15 @@ def collect(directory: RunDirectory) -> Results:
     """
     record = directory.record()
     plan = directory.plan_of(record)
-    cells = tuple(_cell(directory, plan.model.name, cell) for cell in plan.cells)
+    cells = tuple(
+        _cell(directory, plan.model.name, cell, engine_of(session))
+        for session in plan.sessions
+        for cell in session.cells
+    )
     return Results(record=record, plan=plan, cells=cells)
 
 
-def _cell(directory: RunDirectory, model: str, cell: Cell) -> CellResult:
+def _cell(directory: RunDirectory, model: str, cell: Cell, engine: Engine) -> CellResult:
     try:
         record = directory.cell_record(cell)
     except UsageError as error:
@@ -118,16 +124,15 @@ def _cell(directory: RunDirectory, model: str, cell: Cell) -> CellResult:
         reason = record.reason or "no reason was recorded"
         return CellResult(cell=cell, status="failed", reasons=(reason,), record=record)
     folder = directory.cell(cell)
-    name = BENCH if (folder / BENCH).exists() else BATCH
+    name = BENCH if engine.settings.served else BATCH
     try:
         measurement, broken = _judge_file(directory, model, cell, folder / name)
     except UsageError as error:
         return CellResult(cell=cell, status="invalid", reasons=(error.what,), record=record)
-    log = directory.path / record.session / SERVER_LOG
     broken += [
         *engine_rules(record),
-        *counter_rules(measurement, folder),
-        *compile_rules(log, record),
+        *counter_rules(measurement, folder, engine),
+        *compile_rules(directory.path / record.session, engine, record),
     ]
     return CellResult(
         cell=cell,

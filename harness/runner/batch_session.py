@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from harness.clock import stamp
-from harness.engines.base import Batch, BatchWave, Event
+from harness.engines.base import BatchWave, Event
 from harness.engines.in_process import JOB, InProcess, launcher_command
 from harness.errors import EngineError
 from harness.files import write_text
@@ -57,7 +57,7 @@ class BatchSession:
         """
         context, session = self.context, self.session
         number, folder = context.directory.new_session(session.recipe)
-        engine: Batch = InProcess(
+        engine = InProcess(
             runtime=context.runtime,
             session=session,
             model_folder=context.model.folder,

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from harness.clock import Clock
 from harness.console import Progress
+from harness.engines.client import ClientModel
 from harness.errors import EngineError
-from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.results.run_directory import RunDirectory
 from harness.runtime.base import Command, Runtime

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.base import BatchWave
+from harness.engines.client import ClientModel
 from harness.engines.gin_probe import AS_CHOSEN, PROBE_SECONDS, probe_command, probe_job
 from harness.engines.in_process import JOB, launcher_command, launcher_job
-from harness.engines.vllm_server import HOST, serve_command
+from harness.engines.registry import served
+from harness.engines.server import HOST
 from harness.host.rdma import RdmaChoice
-from harness.measure.client import ClientModel
 from harness.process import shell_line
 from harness.results.records import session_folder
 from harness.results.run_directory import METRICS, RunDirectory
@@ -23,6 +24,7 @@ from harness.runner.probe_rdma import FOLDER
 from harness.runner.prompts import prompts_command, prompts_job
 from harness.runner.server_session import cell_command, warmup_command, warmup_job
 from harness.runtime.base import Lines
+from harness.settings.registry import SETTINGS
 from harness.suite.model import HubModel
 from harness.suite.plan import Plan, Session
 
@@ -65,8 +67,8 @@ class DryRun:
             number = numbers[session.recipe] = numbers.get(session.recipe, 0) + 1
             folder = self.directory.path / session_folder(session.recipe, number)
             yield ""
-            served = session.engine == "vllm-server"
-            yield from self._served(session, folder) if served else self._batch(session, folder)
+            http = SETTINGS[session.engine].served
+            yield from self._served(session, folder) if http else self._batch(session, folder)
 
     def _model(self) -> Iterator[str]:
         model = self.plan.model
@@ -86,7 +88,7 @@ class DryRun:
     def _served(self, session: Session, folder: Path) -> Iterator[str]:
         url = f"http://{HOST}:{PORT}"
         yield f"# {session.recipe}: the server, up for the whole session"
-        server = serve_command(session, self.model, PORT)
+        server = served(session).command(session, self.model, HOST, PORT)
         yield from self.lines.folders(server)
         yield shell_line(("mkdir", "-p", str(folder)))
         log = shell_line((str(folder / "server.log"),))

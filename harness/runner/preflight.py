@@ -10,15 +10,12 @@ from pathlib import Path
 import psutil
 
 from harness.console import Progress
+from harness.engines.registry import ENGINES, engine_of
 from harness.errors import HostError
-from harness.host.facts import GIB, HostFacts
+from harness.host.facts import GIB, HostFacts, major
 from harness.host.rdma import RdmaChoice
 from harness.runtime.docker_engine import DockerFacts
 from harness.suite.plan import Plan, Session
-
-PTX_DRIVER = 590
-"""CUDA 13.1's own driver: older ones run what was compiled ahead, but not PTX (CUDA's notes on
-minor version compatibility), and DeepInfer compiles kernels when it starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +84,7 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
         name="NVIDIA driver",
         read=", ".join(drivers) or "none",
         needed=f"{needs.driver} or newer",
-        fits=bool(drivers) and all(_major(each) >= _major(needs.driver) for each in drivers),
+        fits=bool(drivers) and all(major(each) >= major(needs.driver) for each in drivers),
         next_step="install a newer driver; see CUDA's table of driver versions",
     )
     yield Check(
@@ -115,12 +112,8 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
 
 def remarks(plan: Plan, facts: HostFacts) -> Iterator[str]:
     """Yield what may cost a run on this host without stopping it."""
-    old = [gpu.driver for gpu in facts.gpus if _major(gpu.driver) < PTX_DRIVER]
-    if old and any(session.engine == "deepinfer" for session in plan.sessions):
-        yield (
-            f"driver {old[0]} is older than {PTX_DRIVER}, CUDA 13.1's own: DeepInfer compiles "
-            "kernels when it starts, and PTX of 13.1 may not load"
-        )
+    for name in dict.fromkeys(session.engine for session in plan.sessions):
+        yield from ENGINES[name].remarks(facts)
 
 
 def require(found: list[Check], progress: Progress) -> None:
@@ -153,13 +146,7 @@ def without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:
     reasons = "\n".join(choice.reasons()) or "/sys/class/infiniband is empty"
     return HostError(
         f"{session.recipe} needs an RDMA device, and none of this host fits:\n{reasons}",
-        usually="DeepInfer reads Engram rows through the NIC on one node too: it needs an mlx5 "
-        "device with an active port",
+        usually=engine_of(session).rdma or "its recipe asks for one: an mlx5 device, active",
         next_step="ibstat; modprobe mlx5_ib ib_uverbs; the recipes of vLLM need none: "
         "nox -s reproduce -- --only vllm",
     )
-
-
-def _major(version: str) -> int:
-    digits = version.partition(".")[0]
-    return int(digits) if digits.isdecimal() else 0

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from harness.engines.client import ClientModel, dataset_args
 from harness.errors import EngineError
 from harness.files import sha256_of, write_json
-from harness.measure.client import ClientModel, dataset_args
 from harness.runner.context import Context
 from harness.runtime.base import Command, inside_command
 from harness.suite.plan import RequestSet

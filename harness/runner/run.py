@@ -27,6 +27,7 @@ from harness.runner.prompts import make_prompts
 from harness.runner.server_session import ServerSession
 from harness.runner.site import Site
 from harness.runtime.base import Runtime
+from harness.settings.registry import SETTINGS
 from harness.suite.plan import Plan, Session, plan_to_json
 
 RUN_BYTES = int(1e9)
@@ -181,7 +182,7 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
     """
     restarted = False
     while todo := [cell for cell in session.cells if not context.directory.finished(cell)]:
-        runner = ServerSession if session.engine == "vllm-server" else BatchSession
+        runner = ServerSession if SETTINGS[session.engine].served else BatchSession
         try:
             runner(context, session).run(todo)
         except EngineError as error:

@@ -11,11 +11,11 @@ from pathlib import Path
 import requests
 
 from harness.clock import stamp
-from harness.engines.base import Server
-from harness.engines.vllm_server import VllmServer, free_port, serve_command
+from harness.engines.client import ClientModel, bench_argv, wave_args
+from harness.engines.registry import served
+from harness.engines.server import HOST, RunningServer, free_port
 from harness.errors import CellError, EngineError
 from harness.files import make_folder, write_json, write_text
-from harness.measure.client import ClientModel, bench_argv, wave_args
 from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
 from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
@@ -105,11 +105,12 @@ class ServerSession:
                 self._measure(cell, server, record)
 
     @contextlib.contextmanager
-    def _served(self, folder: Path) -> Iterator[VllmServer]:
+    def _served(self, folder: Path) -> Iterator[RunningServer]:
         port = free_port()
-        command = serve_command(self.session, self.context.model, port)
+        command = served(self.session).command(self.session, self.context.model, HOST, port)
         write_text(folder / "command.txt", self.context.runtime.line(command) + "\n")
-        server = VllmServer(
+        server = RunningServer(
+            engine=served(self.session),
             runtime=self.context.runtime,
             command=command,
             model_name=self.context.model.name,
@@ -125,7 +126,7 @@ class ServerSession:
             server.down()
 
     def _start(
-        self, number: int, folder: Path, server: VllmServer, cells: list[Cell]
+        self, number: int, folder: Path, server: RunningServer, cells: list[Cell]
     ) -> SessionRecord:
         """Bring the server up, check its tokenizer and warm it for ``cells``."""
         context, session = self.context, self.session
@@ -169,7 +170,7 @@ class ServerSession:
                 context.plan.limits.wave_s * shapes,
             )
 
-    def _check_tokenizer(self, server: Server) -> int:
+    def _check_tokenizer(self, server: RunningServer) -> int:
         """Compare saved ids with what the server makes of the same text; return how many."""
         checked = 0
         for request_set in (cell.requests for cell in self.session.cells):
@@ -188,7 +189,7 @@ class ServerSession:
                 checked += 1
         return checked
 
-    def _tokenize(self, server: Server, text: str) -> object:
+    def _tokenize(self, server: RunningServer, text: str) -> object:
         url = f"{server.base_url}/tokenize"
         try:
             answer = requests.post(
@@ -203,13 +204,17 @@ class ServerSession:
                 next_step=f"try: curl -X POST {url}",
             ) from error
 
-    def _measure(self, cell: Cell, server: VllmServer, record: SessionRecord) -> None:
+    def _measure(self, cell: Cell, server: RunningServer, record: SessionRecord) -> None:
         context = self.context
         folder = context.directory.cell(cell)
         make_folder(folder)
         command = cell_command(self.session, context.model, cell.requests, server.base_url, folder)
         reason, began, before = self._attempt(cell, command, folder, server)
-        if reason is None and compilations(server.log, began, stamp(context.clock.now())):
+        engine = served(self.session)
+        session_folder = server.log.parent
+        if reason is None and compilations(
+            session_folder, engine, began, stamp(context.clock.now())
+        ):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
             context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
             self._send_warmups(server.log.parent, len(record.warmups))
@@ -236,7 +241,7 @@ class ServerSession:
             )
 
     def _attempt(
-        self, cell: Cell, command: Command, folder: Path, server: VllmServer
+        self, cell: Cell, command: Command, folder: Path, server: RunningServer
     ) -> tuple[str | None, str, str]:
         """Run the client once; return why there is no result, when it began and the engine."""
         # What an interrupted attempt left here must not pass for this one's.
@@ -252,7 +257,7 @@ class ServerSession:
                 return error.what, began, before
         return None, began, before
 
-    def _run_client(self, command: Command, folder: Path, server: VllmServer) -> None:
+    def _run_client(self, command: Command, folder: Path, server: RunningServer) -> None:
         """Run the client; a client that leaves no result did not measure, whatever it returns."""
         context = self.context
         log = folder / CLIENT_LOG
@@ -279,7 +284,7 @@ class ServerSession:
             return
         raise CellError(what, usually="the server refused the requests", next_step=f"read {log}")
 
-    def _scrape(self, server: VllmServer, path: Path) -> None:
+    def _scrape(self, server: RunningServer, path: Path) -> None:
         """Keep the server's counters; without them a cell is still measured."""
         try:
             answer = requests.get(f"{server.base_url}/metrics", timeout=METRICS_SECONDS)

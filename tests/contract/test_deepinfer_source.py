@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from harness.engines import gin_probe
+from harness.engines.deepinfer import DEPARTS
 from harness.inside import ports
-from harness.report.in_process import DEPARTS
 from harness.suite.read import read_suite, recipes_folder
 from tests.contract.calls import ACCESSORS, CALLS, ENGRAM, FIELDS
 from tests.contract.source import REQUIRED, Source, parameters

@@ -128,7 +128,7 @@ def test_a_cell_that_was_not_warm_is_measured_once_more(kit: Kit) -> None:
 
 
 def test_a_server_that_accepts_and_never_answers(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("harness.engines.vllm_server.ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr("harness.engines.server.ANSWER_SECONDS", 0.3)
     kit.suite["limits"] = {"engine_start_s": 4, "wave_s": 20, "stop_s": 2}
     kit.fault(serve="hangs")
     with pytest.raises(EngineError, match="was not ready after"):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from harness import inside
-from harness.engines.vllm_server import serve_command
-from harness.measure.client import ClientModel, bench_argv
+from harness.engines.client import ClientModel, bench_argv
+from harness.engines.registry import served
 from harness.runtime.environment import Environment
 from harness.runtime.images import Images, images_folder
 from harness.runtime.local import OFFLINE, LocalRuntime
@@ -99,7 +99,9 @@ def command_lines() -> dict[str, list[list[str]]]:
         plan = make_plan(suite, Choice(only=only), pins=pins, kit_version="0")
         model = ClientModel.of(plan, Path("/model"))
         for session in (each for each in plan.sessions if each.engine == "vllm-server"):
-            lines["serve"].append(list(serve_command(session, model, 8000).argv[2:]))
+            lines["serve"].append(
+                list(served(session).command(session, model, "127.0.0.1", 8000).argv[2:])
+            )
             for cell in session.cells:
                 argv = bench_argv(
                     model, cell.requests, base_url="http://x", result_dir="/r", result_name="b.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.measure.client import ClientModel, bench_argv
+from harness.engines.client import ClientModel, bench_argv
 from harness.results.bench import read_bench_file
 from harness.results.measurement import from_bench
 from harness.results.validity import Expected, check

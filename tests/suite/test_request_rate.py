@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.engines.client import ClientModel, bench_argv
 from harness.errors import UsageError
-from harness.measure.client import ClientModel, bench_argv
 from harness.suite.read import read_suite
 from tests.conftest import Kit
 

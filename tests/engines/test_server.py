@@ -12,9 +12,10 @@ import pytest
 
 from harness.clock import SystemClock
 from harness.engines.base import flags
-from harness.engines.vllm_server import VllmServer, serve_command
+from harness.engines.client import ClientModel
+from harness.engines.registry import served
+from harness.engines.server import HOST, RunningServer
 from harness.errors import EngineError
-from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.runtime.local import LocalRuntime
 from tests.conftest import Kit
@@ -44,7 +45,7 @@ def stranger() -> Iterator[ThreadingHTTPServer]:
         thread.join()
 
 
-def server_on(kit: Kit, port: int) -> VllmServer:
+def server_on(kit: Kit, port: int) -> RunningServer:
     plan = kit.plan()
     clock = SystemClock()
     owner = Owner("test-server", kit.folder / "processes.jsonl", clock)
@@ -55,9 +56,10 @@ def server_on(kit: Kit, port: int) -> VllmServer:
         clock=clock,
         progress=kit.progress,  # type: ignore[arg-type]
     )
-    return VllmServer(
+    return RunningServer(
+        engine=served(plan.sessions[0]),
         runtime=runtime,
-        command=serve_command(plan.sessions[0], MODEL, port),
+        command=served(plan.sessions[0]).command(plan.sessions[0], MODEL, HOST, port),
         model_name=MODEL.name,
         port=port,
         log=kit.folder / "server.log",

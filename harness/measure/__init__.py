@@ -1,1 +1,0 @@
-"""How an engine is loaded and what is read from it meanwhile."""
