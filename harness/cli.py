@@ -23,14 +23,14 @@ from harness.options import (
     RunOptions,
     SchemaOptions,
 )
-from harness.parser import parse
+from harness.parser import COMMAND, parse
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb and return its exit code."""
+def main(argv: Sequence[str] | None = None, prog: str = COMMAND) -> int:
+    """Run one verb and return its exit code; ``prog`` is what the user typed before the verb."""
     console = Console(stderr=True)
     try:
-        return _carry_out(parse(argv), console)
+        return _carry_out(parse(argv, prog), console)
     except KitError as error:
         console.print(error.render(), markup=False, highlight=False, soft_wrap=True)
         return error.exit_code

@@ -1,4 +1,4 @@
-"""``python -m harness``: plan, run, images, build, report, check, published, schema.
+"""Verbs: plan, run, images, build, report, check, published, schema.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 all measured; 1 finished, but
 some cell has no number; 2 wrong use; 3 host not fit; 4 image or installation; 5 an engine did not
@@ -28,27 +28,31 @@ from harness.options import (
 from harness.results.validity import Expected
 from harness.suite.planner import Choice
 
+COMMAND = "b300-repro"
+"""The console script, and the name of the distribution."""
 MOST_REPEATS = 1000
 """More is a slip of the finger: every cell of a plan is an object in memory."""
 
 
-def parse(argv: Sequence[str] | None = None) -> Options:
+def parse(argv: Sequence[str] | None = None, prog: str = COMMAND) -> Options:
     """Return the options of the verb that ``argv`` names; without ``argv``, of this process's.
+
+    ``prog`` is what usage lines call the command.
 
     Raises:
         UsageError: options that contradict each other.
         SystemExit: the parser's own, after `--help`, `--version` or wrong use (2).
     """
-    given = _parser().parse_args(argv)
+    given = _parser(prog).parse_args(argv)
     options: Options = given.options(given)
     return options
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(prog: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m harness", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+        prog=prog, description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"b300-repro {__version__}")
+    parser.add_argument("--version", action="version", version=f"{COMMAND} {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="VERB")
 
     plan = subparsers.add_parser("plan", help="print what would happen on this host, and how long")

@@ -99,6 +99,15 @@ def test_wrong_use(
     assert message in capsys.readouterr().err
 
 
+def test_usage_names_the_command_as_it_was_called(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out.startswith("usage: b300-repro ")
+    module = [sys.executable, "-m", "harness", "run", "--help"]
+    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: python -m harness run ")
+
+
 @pytest.mark.parametrize("repeats", ["0", "-1", "x", "1001", "9" * 30])
 def test_wrong_number_is_exit_2(repeats: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
