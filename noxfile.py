@@ -25,7 +25,7 @@ PATIENCE = 90
 PYTEST = ("pytest", "-n", "auto")
 LINUX = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
 APART = ("--ignore=tests/faults", "--ignore=tests/ranks")
-UNIT = "not (real or docker or contract)"
+UNIT = "not (real or docker or contract or package)"
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
@@ -116,6 +116,14 @@ def real_engine(session: nox.Session) -> None:
         interrupt_timeout=PATIENCE,
         terminate_timeout=PATIENCE,
     )
+
+
+@nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build the wheel, install it outside the clone, and use it there."""
+    install_tests(session)
+    session.install(*PYPROJECT["build-system"]["requires"])
+    session.run("pytest", "tests/package", *session.posargs)
 
 
 @nox.session(default=False)

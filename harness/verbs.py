@@ -13,6 +13,7 @@ from rich.console import Console
 from harness.choose import FALLBACK_SUITE, choose_images, choose_plan, choose_suite
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress, Progress
+from harness.data import clone, reports_folder
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import read_host
@@ -153,7 +154,17 @@ def published(options: PublishedOptions) -> int:
 
 
 def schema() -> int:
-    """Write the JSON Schemas of recipes/ anew."""
+    """Write the JSON Schemas of recipes/ anew.
+
+    Raises:
+        UsageError: the kit is installed as a package, whose recipes are not for editing.
+    """
+    if clone() is None:
+        raise UsageError(
+            "recipes/schema/ can only be written in a clone of the repository",
+            usually=f"the kit was installed as a package, whose recipes are in {recipes_folder()}",
+            next_step="in a clone: pip install -e ., then python -m harness schema",
+        )
     folder = recipes_folder() / "schema"
     for name, text in json_schemas().items():
         write_text(folder / name, text)
@@ -205,7 +216,7 @@ def _print_commands(selection: Selection, plan: Plan, console: Console) -> int:
 
 
 def _reports(selection: Selection) -> Path:
-    return (selection.reports or recipes_folder().parent / "reports").resolve()
+    return (selection.reports or reports_folder()).resolve()
 
 
 def default_cache() -> Path:

@@ -23,6 +23,7 @@ import harness.verbs as verbs
 folder = Path({folder!r})
 verbs.recipes_folder = lambda: folder / "recipes"
 verbs.images_folder = lambda: folder / "docker"
+verbs.reports_folder = lambda: folder / "reports"
 sys.exit(cli.main(sys.argv[1:]))
 """
 
