@@ -159,14 +159,20 @@ def contract(session: nox.Session) -> None:
     )
 
 
+LINTERS = {
+    "format": ("ruff", "format", "--check", "."),
+    "check": ("ruff", "check", "."),
+    "mypy": ("mypy",),
+    "hadolint": ("hadolint", *(str(path) for path in sorted(ROOT.glob("docker/*/Dockerfile")))),
+}
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy --strict, hadolint."""
+    """ruff, mypy --strict, hadolint; one alone, as in a hook: nox -s lint -- mypy."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
-    session.run("ruff", "format", "--check", ".")
-    session.run("ruff", "check", ".")
-    session.run("mypy")
-    session.run("hadolint", *(str(path) for path in sorted(ROOT.glob("docker/*/Dockerfile"))))
+    for linter in session.posargs or LINTERS:
+        session.run(*LINTERS[linter])
 
 
 @nox.session(default=False)
