@@ -25,7 +25,7 @@ PATIENCE = 90
 PYTEST = ("pytest", "-n", "auto")
 LINUX = ("--python-platform", "x86_64-unknown-linux-gnu", "--python-version", "3.12")
 APART = ("--ignore=tests/faults", "--ignore=tests/ranks")
-UNIT = "not (real or docker or contract)"
+UNIT = "not (real or docker or contract or package)"
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
@@ -119,6 +119,14 @@ def real_engine(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def package(session: nox.Session) -> None:
+    """Build the wheel, install it outside the clone, and use it there."""
+    install_tests(session)
+    session.install(*PYPROJECT["build-system"]["requires"])
+    session.run("pytest", "tests/package", *session.posargs)
+
+
+@nox.session(default=False)
 def docker(session: nox.Session) -> None:
     """Tests against a Docker engine of their own; they need root, dockerd and busybox-static."""
     install_tests(session)
@@ -151,14 +159,20 @@ def contract(session: nox.Session) -> None:
     )
 
 
+LINTERS = {
+    "format": ("ruff", "format", "--check", "."),
+    "check": ("ruff", "check", "."),
+    "mypy": ("mypy",),
+    "hadolint": ("hadolint", *(str(path) for path in sorted(ROOT.glob("docker/*/Dockerfile")))),
+}
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy --strict, hadolint."""
+    """ruff, mypy --strict, hadolint; one alone, as in a hook: nox -s lint -- mypy."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
-    session.run("ruff", "format", "--check", ".")
-    session.run("ruff", "check", ".")
-    session.run("mypy")
-    session.run("hadolint", *(str(path) for path in sorted(ROOT.glob("docker/*/Dockerfile"))))
+    for linter in session.posargs or LINTERS:
+        session.run(*LINTERS[linter])
 
 
 @nox.session(default=False)

@@ -6,4 +6,4 @@ import sys
 
 from harness.cli import main
 
-sys.exit(main())
+sys.exit(main(prog="python -m harness"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 from collections.abc import Iterable
@@ -11,14 +10,25 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness import __version__
+from harness.choose import FALLBACK_SUITE, choose_images, choose_plan, choose_suite
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress, Progress
+from harness.data import clone, reports_folder
 from harness.engines.client import ClientModel
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
-from harness.host.facts import HostFacts, read_host
+from harness.host.facts import read_host
 from harness.host.fit import check_python
+from harness.options import (
+    BuildOptions,
+    CheckOptions,
+    ImageOptions,
+    PlanOptions,
+    PublishedOptions,
+    ReportOptions,
+    RunOptions,
+    Selection,
+)
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report
@@ -36,45 +46,41 @@ from harness.runtime.docker_engine import connect
 from harness.runtime.docker_images import ImageStore
 from harness.runtime.images import Images, images_folder
 from harness.suite.plan import Plan, plan_to_json
-from harness.suite.planner import Choice, make_plan
-from harness.suite.read import PUBLISHED, Suite, read_suite, recipes_folder, suite_names
+from harness.suite.read import PUBLISHED, read_suite, recipes_folder
 from harness.suite.schema import json_schemas
-from harness.validation import nearest
-
-FALLBACK_SUITE = "smoke"
-"""Taken where no suite was made for the host."""
 
 
-def plan(options: argparse.Namespace, console: Console) -> int:
+def plan(options: PlanOptions, console: Console) -> int:
     """Print what would happen, or every command of it."""
-    host = read_host()
-    planned = _make_plan(options, _choose_suite(options, host.facts))
+    selection = options.selection
+    suite = choose_suite(selection.suite, read_host().facts, recipes_folder())
+    planned = choose_plan(selection, suite, _images(selection.images))
     if options.dry_run:
-        return _print_commands(options, planned, console)
+        return _print_commands(selection, planned, console)
     if options.json:
         _print([json.dumps({"hash": planned.hash(), **plan_to_json(planned)}, indent=2)])
     else:
-        _print(describe(planned, _images(options)))
+        _print(describe(planned, _images(selection.images)))
     return EXIT_MEASURED
 
 
-def run(options: argparse.Namespace, console: Console) -> int:
+def run(options: RunOptions, console: Console) -> int:
     """Measure what is not measured yet, and write the report."""
-    host = read_host()
+    selection, host = options.selection, read_host()
     check_python(host.facts.python)
-    suite = _choose_suite(options, host.facts)
-    planned = _make_plan(options, suite)
+    suite = choose_suite(selection.suite, host.facts, recipes_folder())
+    planned = choose_plan(selection, suite, _images(selection.images))
     if options.dry_run:
-        return _print_commands(options, planned, console)
+        return _print_commands(selection, planned, console)
     progress = ConsoleProgress(console, SystemClock())
     progress.say(f"Host {host.facts.host_id}: {host.facts.summary()}.")
-    if suite.name == FALLBACK_SUITE and not (options.suite or options.suite_option):
+    if suite.name == FALLBACK_SUITE and not selection.suite:
         progress.say("No published suite is made for this host, so the smoke suite is taken.")
     size = f"{len(planned.cells)} cells, runtime {planned.runtime}"
     progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
     if planned.notice:
         progress.say(planned.notice)
-    site = replace(_site(options), rebuild=options.rebuild, keep=options.keep)
+    site = replace(_site(selection), rebuild=options.rebuild, keep=options.keep)
     reproduction = Reproduction(
         plan=planned,
         site=site,
@@ -89,49 +95,42 @@ def run(options: argparse.Namespace, console: Console) -> int:
     return _announce(outcome.directory, outcome.results)
 
 
-def images(options: argparse.Namespace, console: Console) -> int:
+def images(options: ImageOptions, console: Console) -> int:
     """List every image: its pin, where the pin comes from, and whether it is here, verified."""
     store = _store(options, ConsoleProgress(console, SystemClock()))
     _print(describe_images(store.images, store))
     return EXIT_MEASURED
 
 
-def build(options: argparse.Namespace, console: Console) -> int:
+def build(options: BuildOptions, console: Console) -> int:
     """Pull or build images, and run nothing."""
     progress = ConsoleProgress(console, SystemClock())
-    store = _store(options, progress)
-    for name in options.image:
+    store = _store(options.images, progress)
+    for name in options.names:
         store.images.image(name)
     every = store.images.file.images
-    for name in options.image or [name for name, entry in every.items() if not entry.opt_in]:
+    for name in options.names or [name for name, entry in every.items() if not entry.opt_in]:
         record = store.ensure(name, rebuild=options.rebuild)
         _print(describe_record(record))
     return EXIT_MEASURED
 
 
-def _store(options: argparse.Namespace, progress: Progress) -> ImageStore:
+def _store(options: ImageOptions, progress: Progress) -> ImageStore:
     cache, clock = default_cache(), SystemClock()
     owner = Owner(f"{cache}/builds", cache / "logs" / "processes.jsonl", clock)
     return ImageStore(connect(), _images(options), cache, owner, clock, progress)
 
 
-def report(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+def report(options: ReportOptions) -> int:
     """Derive a run's report from its files again."""
     directory = RunDirectory(options.directory)
     return _announce(directory, write_report(directory))
 
 
-def check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+def check(options: CheckOptions) -> int:
     """Say whether a result file is a measurement."""
-    expected = validity.Expected(
-        model=options.model,
-        input_len=options.input,
-        output_len=options.output,
-        concurrency=options.concurrency,
-        prompts=options.prompts,
-    )
     bench = read_bench_file(options.file)
-    findings = validity.check(bench, expected)
+    findings = validity.check(bench, options.expected)
     verdict = "not a valid measurement" if findings.broken else "a valid measurement"
     _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
     # Sentences quote the file, which can hold anything: a terminal must not obey it.
@@ -141,7 +140,7 @@ def check(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
     return CellError.exit_code if findings.broken else EXIT_MEASURED
 
 
-def published(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
+def published(options: PublishedOptions) -> int:
     """Print the publication's own tables."""
     suite = read_suite(options.suite, recipes_folder())
     if suite.published is None:
@@ -154,8 +153,18 @@ def published(options: argparse.Namespace, console: Console) -> int:  # noqa: AR
     return EXIT_MEASURED
 
 
-def schema(options: argparse.Namespace, console: Console) -> int:  # noqa: ARG001
-    """Write the JSON Schemas of recipes/ anew."""
+def schema() -> int:
+    """Write the JSON Schemas of recipes/ anew.
+
+    Raises:
+        UsageError: the kit is installed as a package, whose recipes are not for editing.
+    """
+    if clone() is None:
+        raise UsageError(
+            "recipes/schema/ can only be written in a clone of the repository",
+            usually=f"the kit was installed as a package, whose recipes are in {recipes_folder()}",
+            next_step="in a clone: pip install -e ., then python -m harness schema",
+        )
     folder = recipes_folder() / "schema"
     for name, text in json_schemas().items():
         write_text(folder / name, text)
@@ -177,77 +186,25 @@ def _print(lines: Iterable[str]) -> None:
         print(line)  # noqa: T201 - data for stdout
 
 
-def _choose_suite(options: argparse.Namespace, facts: HostFacts) -> Suite:
-    """Take the suite that was named, else the one made for this host, else the smoke suite."""
-    if options.suite and options.suite_option and options.suite != options.suite_option:
-        raise UsageError(
-            f"two suites are named: {options.suite} and {options.suite_option}",
-            usually="both the argument and --suite were given",
-            next_step="name one of them",
-        )
-    root = recipes_folder()
-    if name := options.suite or options.suite_option:
-        return read_suite(name, root)
-    suites = [read_suite(name, root) for name in suite_names(root)]
-    for suite in suites:
-        if suite.file.hardware and facts.matches(suite.file.hardware):
-            return suite
-    return read_suite(FALLBACK_SUITE, root)
-
-
-def _make_plan(options: argparse.Namespace, suite: Suite) -> Plan:
-    names, images = {recipe.image for recipe in suite.recipes.values()}, _images(options)
-    choice = Choice(
-        runtime=options.runtime,
-        load=options.load,
-        repeats=options.repeats,
-        only=tuple(options.only),
-    )
-    pins = {name: images.pin(name) for name in names}
-    if (options.runtime or suite.file.runtime) == "local":
-        _check_local(suite, names, images)
-    return make_plan(suite, choice, pins=pins, kit_version=__version__)
-
-
-def _site(options: argparse.Namespace) -> Site:
+def _site(selection: Selection) -> Site:
     return Site(
-        reports=_reports(options),
+        reports=_reports(selection),
         cache=default_cache(),
-        images=_images(options),
-        model=options.model.resolve() if options.model else None,
-        privileged=options.privileged,
+        images=_images(selection.images),
+        model=selection.model.resolve() if selection.model else None,
+        privileged=selection.privileged,
     )
 
 
-def _images(options: argparse.Namespace) -> Images:
-    """Return the lock of docker/, with the bases that the user replaces by local images."""
-    replaced = dict(options.base)
-    images = Images(images_folder(), replaced, dict(options.build_arg))
-    if unknown := sorted(set(replaced) - set(images.file.bases)):
-        known = images.file.bases
-        raise UsageError(
-            f"--base {unknown[0]}: there is no such base{nearest(unknown[0], known)}",
-            usually=f"the bases of docker/images.lock.yaml are: {', '.join(known)}",
-            next_step="python -m harness images",
-        )
-    return images
+def _images(options: ImageOptions) -> Images:
+    return choose_images(options, images_folder())
 
 
-def _check_local(suite: Suite, names: set[str], images: Images) -> None:
-    """Refuse the local runtime for images that no lock can install."""
-    if containers := sorted(name for name in names if not images.image(name).local):
-        raise UsageError(
-            f"suite {suite.name} cannot run locally: {', '.join(containers)} are container images",
-            usually="--runtime local was given for a suite of containers",
-            next_step=f"python -m harness plan {suite.name}",
-        )
-
-
-def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -> int:
+def _print_commands(selection: Selection, plan: Plan, console: Console) -> int:
     clock = SystemClock()
     progress = ConsoleProgress(console, clock)
-    directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
-    site = _site(options)
+    directory = RunDirectory(_reports(selection) / f"{plan.suite}-RUN")
+    site = _site(selection)
     folder = site.model_folder(plan, directory)
     owner = Owner("dry-run", Path(os.devnull), clock)
     lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
@@ -258,9 +215,8 @@ def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -
     return EXIT_MEASURED
 
 
-def _reports(options: argparse.Namespace) -> Path:
-    given: Path | None = options.reports
-    return (given or recipes_folder().parent / "reports").resolve()
+def _reports(selection: Selection) -> Path:
+    return (selection.reports or reports_folder()).resolve()
 
 
 def default_cache() -> Path:

@@ -23,6 +23,7 @@ import harness.verbs as verbs
 folder = Path({folder!r})
 verbs.recipes_folder = lambda: folder / "recipes"
 verbs.images_folder = lambda: folder / "docker"
+verbs.reports_folder = lambda: folder / "reports"
 sys.exit(cli.main(sys.argv[1:]))
 """
 
@@ -97,6 +98,15 @@ def test_wrong_use(
 ) -> None:
     assert main(arguments) == code
     assert message in capsys.readouterr().err
+
+
+def test_usage_names_the_command_as_it_was_called(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out.startswith("usage: b300-repro ")
+    module = [sys.executable, "-m", "harness", "run", "--help"]
+    done = subprocess.run(module, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: python -m harness run ")
 
 
 @pytest.mark.parametrize("repeats", ["0", "-1", "x", "1001", "9" * 30])

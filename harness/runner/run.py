@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
+from harness.data import clone
 from harness.errors import EngineError, HostError, KitError
 from harness.files import write_json
 from harness.host.facts import HostReading
@@ -204,8 +205,14 @@ def _close(context: Context, state: RunState) -> Results:
 
 
 def kit_commit() -> str | None:
-    """Return the clone's commit, with ``+changes`` where files differ from it."""
-    root = Path(__file__).resolve().parents[2]
+    """Return the clone's commit, with ``+changes`` where files differ from it; None without one.
+
+    A repository that only contains the kit (its environment lies there, or the kit was unpacked
+    into it) says nothing about the kit.
+    """
+    root = clone()
+    if root is None:
+        return None
 
     def git(*arguments: str) -> str | None:
         argv = ["git", "-C", str(root), *arguments]
@@ -215,5 +222,8 @@ def kit_commit() -> str | None:
             return None
         return done.stdout.strip()
 
+    top = git("rev-parse", "--show-toplevel")
+    if top is None or Path(top).resolve() != root:
+        return None
     commit = git("rev-parse", "--short=12", "HEAD")
     return f"{commit}+changes" if commit and git("status", "--porcelain") else commit

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from harness import yaml
+from harness.data import data_folder
 from harness.errors import UsageError
 from harness.files import sha256_of
 from harness.validation import Identifier, Strict, nearest, validate
@@ -180,7 +181,9 @@ class Images:
                 "made",
                 next_step="nox -s lock",
             )
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        # pip compiles what it installs, the programs of docker/ among it.
+        found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
+        files = sorted(path for path in found if path.is_file())
         parts = {
             "base": self.base_reference(name),
             "sources": [source.model_dump() for source in entry.sources],
@@ -195,5 +198,5 @@ class Images:
 
 
 def images_folder() -> Path:
-    """Return the clone's docker/."""
-    return Path(__file__).resolve().parents[2] / "docker"
+    """Return the folder of the images that come with the kit."""
+    return data_folder("docker")

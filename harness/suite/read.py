@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness import yaml
+from harness.data import data_folder
 from harness.errors import UsageError
 from harness.suite.model import SuiteFile, Workload
 from harness.suite.published import PublishedFile
@@ -29,8 +30,8 @@ class Suite:
 
 
 def recipes_folder() -> Path:
-    """Return the clone's recipes/: the kit runs from a clone, installed in place."""
-    return Path(__file__).resolve().parents[2] / "recipes"
+    """Return the folder of the suites that come with the kit."""
+    return data_folder("recipes")
 
 
 def suite_names(root: Path) -> list[str]:
@@ -48,7 +49,7 @@ def read_suite(name: str, root: Path) -> Suite:
     if name not in names:
         raise UsageError(
             f"unknown suite {name!r}{nearest(name, names)}",
-            usually=f"the suites of this clone are: {', '.join(names) or 'none'}",
+            usually=f"the suites are: {', '.join(names) or 'none'}",
             next_step="python -m harness plan SUITE",
         )
     folder = root / name

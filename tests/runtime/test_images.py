@@ -71,6 +71,15 @@ def test_what_tells_of_a_build_decides_none(name: str, tmp_path: Path) -> None:
     assert images.pin("deepinfer") == before
 
 
+def test_what_pip_compiles_decides_none(tmp_path: Path) -> None:
+    images = copy(tmp_path)
+    before = images.pin("deepinfer")
+    compiled = tmp_path / "deepinfer" / "__pycache__" / "contract.cpython-311.pyc"
+    compiled.parent.mkdir()
+    compiled.write_bytes(b"compiled")
+    assert images.pin("deepinfer") == before
+
+
 def test_unknown_image_names_the_nearest() -> None:
     with pytest.raises(UsageError, match="did you mean 'deepinfer'"):
         LOCKED.pin("depinfer")

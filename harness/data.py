@@ -1,0 +1,28 @@
+"""Where the kit's own files are: those of a clone, or those that came inside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+def clone() -> Path | None:
+    """Return the clone that the kit runs from; None where it is installed outside of one.
+
+    Known by the lock of its images: site-packages can have a docker/ of another package, and a
+    pyproject.toml that one left there by mistake.
+    """
+    root = PACKAGE.parent
+    return root if (root / "docker" / "images.lock.yaml").is_file() else None
+
+
+def data_folder(name: Literal["recipes", "docker"]) -> Path:
+    """Return recipes/ or docker/: the clone's, else the wheel's copy (pyproject.toml puts it)."""
+    return (clone() or PACKAGE / "_data") / name
+
+
+def reports_folder() -> Path:
+    """Return where runs land by default: the clone's reports/, else that of the current folder."""
+    return (clone() or Path.cwd()) / "reports"
