@@ -18,7 +18,6 @@ from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
-from harness.measure.client import ClientModel
 from harness.process import Owner
 from harness.report.published import published_tables
 from harness.report.render import write_report
@@ -28,6 +27,7 @@ from harness.results.collect import Results
 from harness.results.run_directory import RunDirectory
 from harness.runner.describe import describe, describe_images, describe_record
 from harness.runner.dry_run import DryRun
+from harness.runner.planned_run import PlannedRun
 from harness.runner.reference import reference_of
 from harness.runner.run import Reproduction
 from harness.runner.site import Site
@@ -254,13 +254,13 @@ def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -
     progress = ConsoleProgress(console, clock)
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
     site = _site(options)
-    folder = site.model_folder(plan, directory)
     owner = Owner("dry-run", Path(os.devnull), clock)
     lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
-    model = ClientModel.of(plan, folder)
-    _print(
-        DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=site.rdma).commands()
+    run = PlannedRun(
+        plan=plan, directory=directory, model_folder=site.model_folder(plan, directory)
     )
+    own_model = site.model is not None
+    _print(DryRun(run=run, lines=lines, rdma=site.rdma, own_model=own_model).commands())
     return EXIT_MEASURED
 
 

@@ -71,8 +71,8 @@ Event = Mapping[str, Any]
 class Batch(Protocol):
     """An engine that is given all its work at once: a job in, events and results out."""
 
-    def run(self, waves: list[BatchWave], tick: Tick) -> Generator[Event, None, None]:
-        """Run all waves in one engine start and yield its events; closing it ends the engine.
+    def run(self, tick: Tick) -> Generator[Event, None, None]:
+        """Run its job in one engine start and yield its events; closing it ends the engine.
 
         Raises:
             EngineError: it did not start, stopped early, or did not answer in time.

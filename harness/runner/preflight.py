@@ -13,6 +13,7 @@ from harness.console import Progress
 from harness.errors import HostError
 from harness.host.facts import GIB, HostFacts
 from harness.host.rdma import RdmaChoice
+from harness.runner.engine_kind import compiles_at_start
 from harness.runtime.docker_engine import DockerFacts
 from harness.suite.plan import Plan, Session
 
@@ -116,7 +117,7 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
 def remarks(plan: Plan, facts: HostFacts) -> Iterator[str]:
     """Yield what may cost a run on this host without stopping it."""
     old = [gpu.driver for gpu in facts.gpus if _major(gpu.driver) < PTX_DRIVER]
-    if old and any(session.engine == "deepinfer" for session in plan.sessions):
+    if old and any(map(compiles_at_start, plan.sessions)):
         yield (
             f"driver {old[0]} is older than {PTX_DRIVER}, CUDA 13.1's own: DeepInfer compiles "
             "kernels when it starts, and PTX of 13.1 may not load"
