@@ -14,7 +14,6 @@ from harness.choose import FALLBACK_SUITE, choose_images, choose_plan, choose_su
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress, Progress
 from harness.data import clone, reports_folder
-from harness.engines.client import ClientModel
 from harness.errors import EXIT_MEASURED, CellError, UsageError
 from harness.files import write_text
 from harness.host.facts import read_host
@@ -38,6 +37,7 @@ from harness.results.collect import Results
 from harness.results.run_directory import RunDirectory
 from harness.runner.describe import describe, describe_images, describe_record
 from harness.runner.dry_run import DryRun
+from harness.runner.planned_run import PlannedRun
 from harness.runner.reference import reference_of
 from harness.runner.run import Reproduction
 from harness.runner.site import Site
@@ -205,13 +205,13 @@ def _print_commands(selection: Selection, plan: Plan, console: Console) -> int:
     progress = ConsoleProgress(console, clock)
     directory = RunDirectory(_reports(selection) / f"{plan.suite}-RUN")
     site = _site(selection)
-    folder = site.model_folder(plan, directory)
+    run = PlannedRun(
+        plan=plan, directory=directory, model_folder=site.model_folder(plan, directory)
+    )
     owner = Owner("dry-run", Path(os.devnull), clock)
     lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
-    model = ClientModel.of(plan, folder)
-    _print(
-        DryRun(plan=plan, lines=lines, directory=directory, model=model, rdma=site.rdma).commands()
-    )
+    own_model = site.model is not None
+    _print(DryRun(run=run, lines=lines, rdma=site.rdma, own_model=own_model).commands())
     return EXIT_MEASURED
 
 

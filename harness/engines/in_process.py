@@ -13,7 +13,6 @@ from harness.clock import Clock
 from harness.engines.base import BatchWave, Event, wave_job
 from harness.engines.registry import in_process
 from harness.errors import EngineError
-from harness.files import write_json
 from harness.process import Owner, Running, Tick
 from harness.runtime.base import Command, Runtime, inside_command
 from harness.stamped_log import log_tail
@@ -23,6 +22,8 @@ from harness.suite.plan import Session
 POLL_SECONDS = 0.2
 JOB = "job.json"
 EVENTS = "events.jsonl"
+DRIVER_LOG = "driver.log"
+"""The launcher's output; each rank has a log of its own beside it."""
 FAILED = "failed"
 """The launcher's last event where a rank failed, with which one and how."""
 TAIL_LINES = 20
@@ -82,45 +83,21 @@ def launcher_job(
 
 @dataclass
 class InProcess:
-    """One start of the launcher, with all its ranks."""
+    """One start of the launcher, with all its ranks; its job file is there already."""
 
     runtime: Runtime
-    session: Session
-    model_folder: str
-    run_folder: Path
-    folder: Path
-    code: Path
+    command: Command
+    log: Path
+    events: Path
     owner: Owner
     clock: Clock
     limits: Limits
     _seen: int = field(default=0, init=False)
 
-    @property
-    def log(self) -> Path:
-        """The launcher's output; each rank has a log of its own beside it."""
-        return self.folder / "driver.log"
-
-    def run(self, waves: list[BatchWave], tick: Tick) -> Generator[Event, None, None]:
-        job, events = self.folder / JOB, self.folder / EVENTS
-        content = launcher_job(
-            self.session,
-            waves,
-            self.limits,
-            model_folder=self.model_folder,
-            run_folder=self.run_folder,
-            folder=self.folder,
-        )
-        write_json(job, content)
-        command = launcher_command(
-            self.session,
-            job,
-            self.code,
-            model_folder=self.model_folder,
-            run_folder=self.run_folder,
-        )
-        running = self.runtime.start(command, log=self.log, owner=self.owner)
+    def run(self, tick: Tick) -> Generator[Event, None, None]:
+        running = self.runtime.start(self.command, log=self.log, owner=self.owner)
         try:
-            yield from self._follow(running, events, tick)
+            yield from self._follow(running, self.events, tick)
         finally:
             running.stop(grace=self.limits.stop_s)
 

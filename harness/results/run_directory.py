@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -147,15 +146,6 @@ class RunDirectory:
         write_json(self.path / "host" / "host.json", summary)
         for name, text in reading.raw.items():
             write_text(self.path / "host" / name, text)
-
-    def copy_inside(self) -> None:
-        """Copy the code that runs inside engines' environments."""
-        package = Path(__file__).resolve().parents[1]
-        shutil.rmtree(self.code, ignore_errors=True)
-        sources = [package / "__init__.py", *sorted((package / "inside").glob("*.py"))]
-        for source in sources:
-            target = self.code / "harness" / source.relative_to(package)
-            write_text(target, source.read_text(encoding="utf-8"))
 
 
 def create(reports: Path, plan: Plan, host_id: str, began: datetime) -> RunDirectory:

@@ -3,110 +3,75 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 
 from harness.clock import stamp
-from harness.engines.base import BatchWave, Event
-from harness.engines.in_process import JOB, InProcess, launcher_command
+from harness.engines.base import Event
+from harness.engines.in_process import InProcess
 from harness.errors import EngineError
 from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
-from harness.results.run_directory import BATCH
 from harness.runner.context import Context
-from harness.suite.plan import WARMUP, Cell, RequestSet, Session
+from harness.runner.steps import RunBatch
+from harness.suite.plan import WARMUP, Cell
 
 REPORTED = ("engine", "version", "sampling", "kv_cache_tokens", "max_num_seqs", "ranks")
 """What an engine says of itself once it is ready; sizes are those of one rank."""
 
 
-def batch_waves(
-    warmups: Sequence[RequestSet], cells: Sequence[Cell], run: Path, folder: Path
-) -> list[BatchWave]:
-    """Return the waves of one engine start: a warm-up for each shape, then the cells."""
-    discarded = [
-        BatchWave(
-            id=requests.name,
-            requests=requests,
-            result=folder / WARMUP / f"{requests.name}.json",
-        )
-        for requests in warmups
-    ]
-    timed = [
-        BatchWave(id=cell.id, requests=cell.requests, result=run / cell.folder / BATCH)
-        for cell in cells
-    ]
-    return [*discarded, *timed]
-
-
 @dataclass(frozen=True)
 class BatchSession:
-    """Carries one planned session out in-process; `cells` are those still to be measured."""
+    """Carries one start of an in-process engine out."""
 
     context: Context
-    session: Session
+    step: RunBatch
 
-    def run(self, cells: list[Cell]) -> None:
-        """Measure ``cells``.
+    def run(self) -> None:
+        """Measure the step's cells.
 
         Raises:
             EngineError: the engine did not start, or stopped in between. What was measured before
                 stays, and the cell that ran is recorded as failed.
         """
-        context, session = self.context, self.session
-        number, folder = context.directory.new_session(session.recipe)
+        context, step = self.context, self.step
+        line = context.runtime.line(step.command)
+        write_text(step.folder / "command.txt", line + "\n")
+        context.lay_out(step)
         engine = InProcess(
             runtime=context.runtime,
-            session=session,
-            model_folder=context.model.folder,
-            run_folder=context.directory.path,
-            folder=folder,
-            code=context.directory.code,
+            command=step.command,
+            log=step.log,
+            events=step.events,
             owner=context.owner,
             clock=context.clock,
             limits=context.plan.limits,
         )
-        line = context.runtime.line(
-            launcher_command(
-                session,
-                folder / JOB,
-                context.directory.code,
-                model_folder=context.model.folder,
-                run_folder=context.directory.path,
-            )
-        )
-        write_text(folder / "command.txt", line + "\n")
-        warmups = context.plan.warmups_for(session, cells)
-        waves = batch_waves(warmups, cells, context.directory.path, folder)
         began, began_s = stamp(context.clock.now()), context.clock.monotonic()
-        with contextlib.closing(engine.run(waves, context.progress.tick)) as events:
-            with context.progress.step(
-                f"{session.recipe}: start the engine",
-                expected_s=context.plan.estimates.engine_start_s,
-            ):
+        with contextlib.closing(engine.run(context.progress.tick)) as events:
+            with context.progress.step(step.title, expected_s=step.expected_s):
                 ready = _await(events, "ready")
             ready_after_s = round(context.clock.monotonic() - began_s, 1)
             with context.progress.step(
-                f"{session.recipe}: warm up {len(warmups)} shapes, discarded",
-                expected_s=session.warmup_s,
+                f"{step.session.recipe}: warm up {len(step.warmups)} shapes, discarded",
+                expected_s=step.session.warmup_s,
             ):
-                for requests in warmups:
+                for requests in step.warmups:
                     _await(events, "wave-finished", requests.name)
             record = SessionRecord(
-                recipe=session.recipe,
-                number=number,
+                recipe=step.session.recipe,
+                number=step.number,
                 began=began,
                 command=line,
                 startup={
                     "ready_after_s": ready_after_s,
                     **{name: ready[name] for name in REPORTED},
                 },
-                warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in warmups),
+                warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in step.warmups),
             )
             context.directory.save_session(record)
-            for cell in cells:
+            for cell in step.cells:
                 self._measure(cell, record, events)
             for _ in events:  # to the launcher's own end, so that its exit is seen
                 pass

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from harness.clock import Clock
 from harness.console import Progress
-from harness.engines.client import ClientModel
 from harness.errors import EngineError
-from harness.process import Owner
+from harness.files import make_folder, write_json
+from harness.process import Owner, Running
 from harness.results.run_directory import RunDirectory
-from harness.runtime.base import Command, Runtime
+from harness.runner.planned_run import PlannedRun
+from harness.runner.steps import CommandStep
+from harness.runtime.base import Runtime
 from harness.stamped_log import log_tail
 from harness.suite.plan import Plan
 
@@ -29,25 +31,38 @@ class Context:
     model_folder: Path
 
     @property
-    def model(self) -> ClientModel:
-        """The served model as clients name it."""
-        return ClientModel.of(self.plan, self.model_folder)
+    def planned(self) -> PlannedRun:
+        """What the run's steps follow from."""
+        return PlannedRun(plan=self.plan, directory=self.directory, model_folder=self.model_folder)
 
-    def run_tool(self, command: Command, log: Path, what: str, timeout: float) -> None:
-        """Run a command to its end.
+    def lay_out(self, step: CommandStep) -> None:
+        """Make what a step's command takes for granted: its folders and job files."""
+        for folder in step.folders:
+            make_folder(folder)
+        for path, job in step.jobs.items():
+            write_json(path, job)
+
+    def start(self, step: CommandStep) -> Running:
+        """Start a step's command with all that it takes for granted."""
+        self.lay_out(step)
+        return self.runtime.start(step.command, log=step.log, owner=self.owner)
+
+    def run_tool(self, step: CommandStep, what: str) -> None:
+        """Run a step's command to its end, as a step that a person sees.
 
         Raises:
-            EngineError: it failed or took longer than ``timeout`` seconds.
+            EngineError: it failed or took longer than the step's limit.
         """
-        running = self.runtime.start(command, log=log, owner=self.owner)
-        try:
-            code = running.wait(timeout, self.progress.tick)
-        finally:
-            running.stop(grace=self.plan.limits.stop_s)
+        with self.progress.step(step.title, expected_s=step.expected_s):
+            running = self.start(step)
+            try:
+                code = running.wait(step.limit_s, self.progress.tick)
+            finally:
+                running.stop(grace=self.plan.limits.stop_s)
         if code != 0:
-            outcome = f"still ran after {timeout:.0f} s" if code is None else f"exit {code}"
+            outcome = f"still ran after {step.limit_s:.0f} s" if code is None else f"exit {code}"
             raise EngineError(
-                f"could not {what} ({outcome}); the last lines:\n{log_tail(log)}",
+                f"could not {what} ({outcome}); the last lines:\n{log_tail(step.log)}",
                 usually="the engine's environment is incomplete, or the server stopped answering",
-                next_step=f"read {log}",
+                next_step=f"read {step.log}",
             )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 
 from harness.console import Progress
 from harness.errors import HostError
+from harness.files import write_text
 from harness.host.facts import HostFacts
 from harness.model import tiny_llama
 from harness.model.hub import HubStore
@@ -18,10 +20,11 @@ from harness.runner.preflight import (
     require,
     without_rdma,
 )
+from harness.runner.preparation_steps import copy_code, prepare_images, prepare_model
 from harness.runner.probe_rdma import probe_rdma
 from harness.runner.site import Site
+from harness.runner.steps import CopyCode, GenerateModel
 from harness.runtime.docker_engine import connect, read_facts
-from harness.suite.model import HubModel
 from harness.suite.plan import Plan
 
 
@@ -60,12 +63,12 @@ def prepare(
         HostError: too little space, or no session can run.
         ImageError: an image or the model could not be made ready, or is not what is pinned.
     """
-    for image in context.plan.pins:
-        evidence = context.runtime.prepare(image)
+    for step in prepare_images(context.planned):
+        evidence = context.runtime.prepare(step.image)
         record = context.directory.record()
-        images = {**record.images, image: dict(evidence)}
+        images = {**record.images, step.image: dict(evidence)}
         context.directory.save(record.model_copy(update={"images": images}))
-    context.directory.copy_inside()
+    _copy(copy_code(context.planned))
     if unfit is None:
         context, unfit = _settle(context, site)
     _prepare_model(context, site)
@@ -93,13 +96,22 @@ def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
     return replace(context, runtime=context.runtime.with_rdma(settled)), None
 
 
+def _copy(step: CopyCode) -> None:
+    """Copy Python files; what an earlier kit left there goes."""
+    shutil.rmtree(step.folder, ignore_errors=True)
+    for source in step.sources:
+        for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
+            target = step.folder / file.relative_to(source.parent)
+            write_text(target, file.read_text(encoding="utf-8"))
+
+
 def _prepare_model(context: Context, site: Site) -> None:
     """Generate the model, or download and verify it."""
-    model = context.plan.model
-    if not isinstance(model, HubModel):
-        tiny_llama.generate(context.model_folder)
+    step = prepare_model(context.planned, own=site.model is not None)
+    if isinstance(step, GenerateModel):
+        tiny_llama.generate(step.folder)
         return
     store = HubStore(cache=site.cache, clock=context.clock, progress=context.progress)
-    _, evidence = store.ensure(model, site.model)
+    _, evidence = store.ensure(step.model, step.folder if step.own else None)
     record = context.directory.record()
     context.directory.save(record.model_copy(update={"model": evidence}))

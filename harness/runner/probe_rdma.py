@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from harness.engines.gin_probe import (
-    MEANINGS,
-    PROBE_SECONDS,
-    Outcome,
-    attempts,
-    outcome_of,
-    probe_command,
-    probe_job,
-)
+from harness.engines.gin_probe import MEANINGS, Outcome, attempts, outcome_of
 from harness.errors import HostError
-from harness.files import make_folder, write_json
 from harness.host.rdma import RdmaChoice
 from harness.runner.context import Context
+from harness.runner.preparation_steps import probe
 from harness.suite.plan import Session
-
-FOLDER = "rdma-probe"
-GRACE_SECONDS = 30.0
-"""For the container and the interpreter, on top of the probe's own limit."""
 
 
 def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaChoice:
@@ -33,15 +21,13 @@ def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaCh
     said: list[str] = []
     last: Outcome = "unknown"
     for attempt in attempts(choice):
-        folder = make_folder(context.directory.path / FOLDER / attempt.name)
-        job, log = folder / "job.json", folder / "launcher.log"
-        write_json(job, probe_job(session, folder))
+        step = probe(context.planned, session, attempt)
+        log = step.log
         log.unlink(missing_ok=True)  # an earlier run's words would be read as this one's
-        command = probe_command(session, attempt, job, context.directory.code)
-        with context.progress.step(f"probe RDMA, {attempt.name}", expected_s=PROBE_SECONDS / 2):
-            running = context.runtime.start(command, log=log, owner=context.owner)
+        with context.progress.step(step.title, expected_s=step.expected_s):
+            running = context.start(step)
             try:
-                code = running.wait(PROBE_SECONDS + GRACE_SECONDS, context.progress.tick)
+                code = running.wait(step.limit_s, context.progress.tick)
             finally:
                 running.stop(grace=5)
         last = outcome_of(code, log.read_text(encoding="utf-8", errors="replace"))

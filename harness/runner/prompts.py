@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from pydantic import JsonValue
-
-from harness.engines.client import ClientModel, dataset_args
 from harness.errors import EngineError
-from harness.files import sha256_of, write_json
+from harness.files import sha256_of
 from harness.runner.context import Context
-from harness.runtime.base import Command, inside_command
+from harness.runner.preparation_steps import make_prompts
 from harness.suite.plan import RequestSet
 
 
-def prompts_job(model: ClientModel, sets: list[RequestSet], root: str) -> dict[str, JsonValue]:
-    """Return the job file's content for `harness.inside.prompts`."""
-    return {
-        "model": model.folder,
-        "tokenizer_mode": model.tokenizer_mode,
-        "sets": [
-            {
-                "client_args": list(dataset_args(model, requests)),
-                "ids": f"{root}/{requests.prompts_file}",
-                "manifest": f"{root}/{requests.manifest_file}",
-            }
-            for requests in sets
-        ],
-    }
-
-
-def prompts_command(image: str, model: ClientModel, job: Path, code: Path) -> Command:
-    """Return the command that makes them, inside the engine's environment."""
-    return inside_command(
-        "prompts",
-        job,
-        code,
-        role="prompts",
-        image=image,
-        reads=(Path(model.folder),),
-        writes=(job.parent,),
-    )
-
-
-def make_prompts(context: Context) -> None:
+def ensure_prompts(context: Context) -> None:
     """Make the sets that are not there yet, and check all of them against their manifests.
 
     Raises:
@@ -52,13 +18,8 @@ def make_prompts(context: Context) -> None:
     directory, plan = context.directory, context.plan
     missing = [requests for requests in plan.request_sets if directory.manifest(requests) is None]
     if missing:
-        job = directory.path / "prompts" / "job.json"
-        write_json(job, prompts_job(context.model, missing, str(directory.path)))
-        command = prompts_command(plan.prompts_image, context.model, job, directory.code)
-        log = directory.path / "prompts" / "prompts.log"
-        text = f"make {len(missing)} sets of prompts"
-        with context.progress.step(text, expected_s=plan.estimates.prompts_s):
-            context.run_tool(command, log, text, plan.limits.wave_s)
+        step = make_prompts(context.planned, missing)
+        context.run_tool(step, step.title)
     for requests in plan.request_sets:
         _check(context, requests)
 

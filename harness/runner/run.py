@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
 from harness.data import clone
+from harness.engines.server import free_port
 from harness.errors import EngineError, HostError, KitError
 from harness.files import write_json
 from harness.host.facts import HostReading
@@ -24,12 +26,13 @@ from harness.runner.context import Context
 from harness.runner.host_lock import HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
-from harness.runner.prompts import make_prompts
+from harness.runner.prompts import ensure_prompts
 from harness.runner.server_session import ServerSession
+from harness.runner.session_steps import session_steps
 from harness.runner.site import Site
+from harness.runner.steps import ServerSteps
 from harness.runtime.base import Runtime
-from harness.settings.registry import SETTINGS
-from harness.suite.plan import Plan, Session, plan_to_json
+from harness.suite.plan import Cell, Plan, Session, plan_to_json
 
 RUN_BYTES = int(1e9)
 """Space that must be free for logs, prompts and results before a run starts."""
@@ -165,7 +168,7 @@ def _measure(context: Context, unfit: HostError | None) -> None:
         KitError: the first reason for which a session did not run to its end.
     """
     context.progress.expect(context.plan.expected_s)
-    make_prompts(context)
+    ensure_prompts(context)
     failures: list[KitError] = []
     for session in context.plan.sessions:
         failure = unfit if unfit and needs_rdma(session) else _run_session(context, session)
@@ -183,9 +186,8 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
     """
     restarted = False
     while todo := [cell for cell in session.cells if not context.directory.finished(cell)]:
-        runner = ServerSession if SETTINGS[session.engine].served else BatchSession
         try:
-            runner(context, session).run(todo)
+            _start_session(context, session, todo)
         except EngineError as error:
             reached = context.directory.finished(todo[0])
             if restarted or not reached:
@@ -194,6 +196,20 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
             context.progress.say(f"  {error.what.splitlines()[0]} Starting it once more.")
             restarted = True
     return None
+
+
+def _start_session(context: Context, session: Session, cells: Sequence[Cell]) -> None:
+    """Start the engine once and measure ``cells``.
+
+    Raises:
+        EngineError: it did not start, or stopped in between.
+    """
+    number, _ = context.directory.new_session(session.recipe)
+    steps = session_steps(context.planned, session, cells, number=number, port=free_port())
+    if isinstance(steps, ServerSteps):
+        ServerSession(context, steps).run()
+    else:
+        BatchSession(context, steps).run()
 
 
 def _close(context: Context, state: RunState) -> Results:

@@ -4,196 +4,126 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import requests
 
 from harness.clock import stamp
-from harness.engines.client import ClientModel, bench_argv, wave_args
+from harness.engines.base import ServedEngine
 from harness.engines.registry import served
-from harness.engines.server import HOST, RunningServer, free_port
+from harness.engines.server import RunningServer
 from harness.errors import CellError, EngineError
-from harness.files import make_folder, write_json, write_text
+from harness.files import write_text
 from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
-from harness.results.run_directory import BENCH, METRICS, SERVER_LOG
 from harness.runner.context import Context
-from harness.runtime.base import Command, inside_command
+from harness.runner.steps import MeasureCell, Scrape, ServerSteps
 from harness.stamped_log import log_tail
-from harness.suite.plan import Cell, RequestSet, Session
-from harness.suite.recipe import Container
 
 METRICS_SECONDS = 10.0
-CLIENT_LOG = "client.log"
-
-
-def warmup_command(session: Session, model: ClientModel, job: Path, code: Path) -> Command:
-    """Return the command that sends all warm-ups of a session, one after the other."""
-    return inside_command(
-        "waves",
-        job,
-        code,
-        role="client",
-        image=session.image,
-        container=_client_container(session),
-        reads=(Path(model.folder),),
-        writes=(job.parent / "warmup",),
-    )
-
-
-def warmup_job(
-    warmups: Sequence[RequestSet], model: ClientModel, base_url: str, folder: Path
-) -> dict[str, list[list[str]]]:
-    """Return the job file's content for `harness.inside.waves`."""
-    return {
-        "waves": [
-            list(
-                wave_args(
-                    model,
-                    request_set,
-                    base_url=base_url,
-                    result_dir=str(folder),
-                    result_name=f"{request_set.name}.json",
-                )
-            )
-            for request_set in warmups
-        ]
-    }
-
-
-def cell_command(
-    session: Session, model: ClientModel, request_set: RequestSet, base_url: str, folder: Path
-) -> Command:
-    """Return the client's command of one cell."""
-    argv = bench_argv(
-        model, request_set, base_url=base_url, result_dir=str(folder), result_name=BENCH
-    )
-    return Command(
-        role="client",
-        image=session.image,
-        argv=argv,
-        container=_client_container(session),
-        reads=(Path(model.folder),),
-        writes=(folder,),
-    )
-
-
-def _client_container(session: Session) -> Container | None:
-    return session.container.for_client() if session.container else None
 
 
 @dataclass(frozen=True)
 class ServerSession:
-    """Carries one planned session out on a server; `cells` are those still to be measured."""
+    """Carries one start of a server out."""
 
     context: Context
-    session: Session
+    steps: ServerSteps
 
-    def run(self, cells: list[Cell]) -> None:
-        """Measure ``cells``.
+    @property
+    def engine(self) -> ServedEngine:
+        """What is known of the server's engine."""
+        return served(self.steps.session)
+
+    def run(self) -> None:
+        """Measure the steps' cells.
 
         Raises:
             EngineError: the server did not come up, or stopped in between. What was measured
                 before stays, and the cell that ran is recorded as failed.
         """
-        number, folder = self.context.directory.new_session(self.session.recipe)
-        with self._served(folder) as server:
-            record = self._start(number, folder, server, cells)
-            for cell in cells:
-                self._measure(cell, server, record)
+        with self._served() as server:
+            record = self._start(server)
+            for step in self.steps.cells:
+                self._measure(step, server, record)
 
     @contextlib.contextmanager
-    def _served(self, folder: Path) -> Iterator[RunningServer]:
-        port = free_port()
-        command = served(self.session).command(self.session, self.context.model, HOST, port)
-        write_text(folder / "command.txt", self.context.runtime.line(command) + "\n")
+    def _served(self) -> Iterator[RunningServer]:
+        context, start = self.context, self.steps.start
+        context.lay_out(start)
+        line = context.runtime.line(start.command)
+        write_text(self.steps.folder / "command.txt", line + "\n")
         server = RunningServer(
-            engine=served(self.session),
-            runtime=self.context.runtime,
-            command=command,
-            model_name=self.context.model.name,
-            port=port,
-            log=folder / SERVER_LOG,
-            owner=self.context.owner,
-            clock=self.context.clock,
-            limits=self.context.plan.limits,
+            engine=self.engine,
+            runtime=context.runtime,
+            command=start.command,
+            model_name=context.planned.model.name,
+            port=start.port,
+            log=start.log,
+            owner=context.owner,
+            clock=context.clock,
+            limits=context.plan.limits,
         )
         try:
             yield server
         finally:
             server.down()
 
-    def _start(
-        self, number: int, folder: Path, server: RunningServer, cells: list[Cell]
-    ) -> SessionRecord:
-        """Bring the server up, check its tokenizer and warm it for ``cells``."""
-        context, session = self.context, self.session
+    def _start(self, server: RunningServer) -> SessionRecord:
+        """Bring the server up, check its tokenizer and warm it for the cells."""
+        context, steps = self.context, self.steps
         began = stamp(context.clock.now())
-        estimates = context.plan.estimates
-        with context.progress.step(
-            f"{session.recipe}: start the server", expected_s=estimates.engine_start_s
-        ):
+        with context.progress.step(steps.start.title, expected_s=steps.start.expected_s):
             startup = server.up(context.progress.tick)
         checked = self._check_tokenizer(server)
-        job = folder / "warmup.json"
-        warmups = context.plan.warmups_for(session, cells)
-        results = make_folder(folder / "warmup")
-        write_json(job, warmup_job(warmups, context.model, server.base_url, results))
-        self._send_warmups(folder, len(warmups))
+        self._send_warmups()
         record = SessionRecord(
-            recipe=session.recipe,
-            number=number,
+            recipe=steps.session.recipe,
+            number=steps.number,
             began=began,
-            command=context.runtime.line(server.command),
+            command=context.runtime.line(steps.start.command),
             startup=dict(startup),
-            warmups=tuple(f"warmup/{request_set.name}.json" for request_set in warmups),
+            warmups=steps.warm_up.results,
             tokenize_checked=checked,
         )
         context.directory.save_session(record)
         return record
 
-    def _send_warmups(self, folder: Path, shapes: int) -> None:
+    def _send_warmups(self) -> None:
         """Serve the discarded wave of every shape."""
-        context, session = self.context, self.session
-        with context.progress.step(
-            f"{session.recipe}: warm up {shapes} shapes, discarded",
-            expected_s=session.warmup_s,
-        ):
-            context.run_tool(
-                warmup_command(
-                    session, context.model, folder / "warmup.json", context.directory.code
-                ),
-                folder / "warmup.log",
-                "warm the server up",
-                context.plan.limits.wave_s * shapes,
-            )
+        self.context.run_tool(self.steps.warm_up, "warm the server up")
 
-    def _check_tokenizer(self, server: RunningServer) -> int:
-        """Compare saved ids with what the server makes of the same text; return how many."""
+    def _check_tokenizer(self, server: RunningServer) -> int | None:
+        """Compare saved ids with what the server makes of the same text; return how many.
+
+        None: it has no endpoint that tells.
+        """
+        path_there = self.engine.endpoints.tokenize
+        if path_there is None:
+            return None
+        url = f"{server.base_url}{path_there}"
         checked = 0
-        for request_set in (cell.requests for cell in self.session.cells):
+        for request_set in (cell.requests for cell in self.steps.session.cells):
             manifest = self.context.directory.manifest(request_set)
             path = self.context.directory.path / request_set.prompts_file
             lines = path.read_text(encoding="utf-8").splitlines()
             for sample in manifest.samples if manifest else ():
                 saved = json.loads(lines[sample.index])["prompt_token_ids"]
-                if self._tokenize(server, sample.text) != saved:
+                if self._tokenize(url, sample.text) != saved:
                     raise EngineError(
-                        f"the server makes other tokens of prompt {sample.index} of "
-                        f"{request_set.prompts_file} than those that the other engine gets",
+                        f"the server tokenizes prompt {sample.index} of "
+                        f"{request_set.prompts_file} differently",
                         usually="server and client use different tokenizers",
-                        next_step=f"compare {path} with POST {server.base_url}/tokenize",
+                        next_step=f"compare {path} with POST {url}",
                     )
                 checked += 1
         return checked
 
-    def _tokenize(self, server: RunningServer, text: str) -> object:
-        url = f"{server.base_url}/tokenize"
+    def _tokenize(self, url: str, text: str) -> object:
         try:
             answer = requests.post(
-                url, json={"model": self.context.model.name, "prompt": text}, timeout=60
+                url, json={"model": self.context.planned.model.name, "prompt": text}, timeout=60
             )
             answer.raise_for_status()
             return answer.json()["tokens"]
@@ -204,21 +134,15 @@ class ServerSession:
                 next_step=f"try: curl -X POST {url}",
             ) from error
 
-    def _measure(self, cell: Cell, server: RunningServer, record: SessionRecord) -> None:
-        context = self.context
-        folder = context.directory.cell(cell)
-        make_folder(folder)
-        command = cell_command(self.session, context.model, cell.requests, server.base_url, folder)
-        reason, began, before = self._attempt(cell, command, folder, server)
-        engine = served(self.session)
-        session_folder = server.log.parent
-        if reason is None and compilations(
-            session_folder, engine, began, stamp(context.clock.now())
-        ):
+    def _measure(self, step: MeasureCell, server: RunningServer, record: SessionRecord) -> None:
+        context, cell = self.context, step.cell
+        reason, began, before = self._attempt(step, server)
+        now = stamp(context.clock.now())
+        if reason is None and compilations(self.steps.folder, self.engine, began, now):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
             context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
-            self._send_warmups(server.log.parent, len(record.warmups))
-            reason, began, before = self._attempt(cell, command, folder, server)
+            self._send_warmups()
+            reason, began, before = self._attempt(step, server)
         cell_record = CellRecord(
             cell=cell.id,
             session=record.folder,
@@ -226,7 +150,7 @@ class ServerSession:
             reason=reason,
             began=began,
             ended=stamp(context.clock.now()),
-            command=context.runtime.line(command),
+            command=context.runtime.line(step.command),
             engine_before=before,
             engine_after=server.identity() if server.alive() else "gone",
         )
@@ -240,28 +164,26 @@ class ServerSession:
                 next_step=f"read {server.log}",
             )
 
-    def _attempt(
-        self, cell: Cell, command: Command, folder: Path, server: RunningServer
-    ) -> tuple[str | None, str, str]:
+    def _attempt(self, step: MeasureCell, server: RunningServer) -> tuple[str | None, str, str]:
         """Run the client once; return why there is no result, when it began and the engine."""
         # What an interrupted attempt left here must not pass for this one's.
-        for stale in (folder / BENCH, folder / CLIENT_LOG, *(folder / name for name in METRICS)):
+        scrapes = [scrape.path for scrape in (step.before, step.after) if scrape]
+        for stale in (step.result, step.log, *scrapes):
             stale.unlink(missing_ok=True)
         began, before = stamp(self.context.clock.now()), server.identity()
-        with self.context.progress.step(cell.id, expected_s=cell.expected_s):
-            self._scrape(server, folder / METRICS[0])
+        with self.context.progress.step(step.title, expected_s=step.expected_s):
+            self._scrape(step.before)
             try:
-                self._run_client(command, folder, server)
-                self._scrape(server, folder / METRICS[1])
+                self._run_client(step, server)
+                self._scrape(step.after)
             except CellError as error:
                 return error.what, began, before
         return None, began, before
 
-    def _run_client(self, command: Command, folder: Path, server: RunningServer) -> None:
+    def _run_client(self, step: MeasureCell, server: RunningServer) -> None:
         """Run the client; a client that leaves no result did not measure, whatever it returns."""
         context = self.context
-        log = folder / CLIENT_LOG
-        running = context.runtime.start(command, log=log, owner=context.owner)
+        running = context.start(step)
 
         def tick() -> None:
             context.progress.tick()
@@ -269,25 +191,28 @@ class ServerSession:
                 msg = "the server stopped while the client was running"
                 raise CellError(msg, usually="a crash", next_step=f"read {server.log}")
 
-        limit = context.plan.limits.wave_s
         try:
-            code = running.wait(limit, tick)
+            code = running.wait(step.limit_s, tick)
         finally:
             running.stop(grace=5)
         if code is None:
-            what = f"the client did not finish within {limit:.0f} s"
+            what = f"the client did not finish within {step.limit_s:.0f} s"
         elif code != 0:
-            what = f"the client ended with exit {code}: {log_tail(log, 1)}"
-        elif not (folder / BENCH).exists():
-            what = f"the client ended with exit 0 but wrote no result: {log_tail(log, 1)}"
+            what = f"the client ended with exit {code}: {log_tail(step.log, 1)}"
+        elif not step.result.exists():
+            what = f"the client ended with exit 0 but wrote no result: {log_tail(step.log, 1)}"
         else:
             return
-        raise CellError(what, usually="the server refused the requests", next_step=f"read {log}")
+        raise CellError(
+            what, usually="the server refused the requests", next_step=f"read {step.log}"
+        )
 
-    def _scrape(self, server: RunningServer, path: Path) -> None:
+    def _scrape(self, scrape: Scrape | None) -> None:
         """Keep the server's counters; without them a cell is still measured."""
+        if scrape is None:
+            return
         try:
-            answer = requests.get(f"{server.base_url}/metrics", timeout=METRICS_SECONDS)
-            write_text(path, answer.text)
+            answer = requests.get(scrape.url, timeout=METRICS_SECONDS)
+            write_text(scrape.path, answer.text)
         except requests.RequestException as error:
             self.context.progress.say(f"  no counters from the server: {error}")

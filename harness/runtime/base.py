@@ -79,8 +79,8 @@ class Lines(Protocol):
         """Return ``command`` as one shell line, ready to paste."""
         ...
 
-    def folders(self, command: Command) -> list[str]:
-        """Return the shell lines that make the folders which ``command`` takes for granted."""
+    def folders(self, command: Command) -> list[Path]:
+        """Return the folders that must be there before ``command`` starts."""
         ...
 
     def stop_line(self, command: Command) -> str:

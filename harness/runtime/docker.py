@@ -59,7 +59,7 @@ class DockerRuntime:
     def line(self, command: Command) -> str:
         return self._lines.line(command)
 
-    def folders(self, command: Command) -> list[str]:
+    def folders(self, command: Command) -> list[Path]:
         return self._lines.folders(command)
 
     def stop_line(self, command: Command) -> str:
@@ -68,9 +68,7 @@ class DockerRuntime:
     def start(self, command: Command, *, log: Path, owner: Owner) -> RunningContainer:
         record = self._verified(command.image)
         containers = self._containers(owner)
-        for outside, _ in containers.caches(command):
-            make_folder(outside)
-        for folder in command.writes:
+        for folder in self.folders(command):
             make_folder(folder)
         make_folder(log.parent)
         # By id: a tag that moves between the check and this call cannot change what runs.

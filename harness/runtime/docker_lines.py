@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.process import shell_line
 from harness.runtime.base import Command
@@ -33,11 +34,9 @@ class DockerLines:
         """Return ``command`` as one ``docker run`` line."""
         return self.containers.spec(command, self._name(command)).line()
 
-    def folders(self, command: Command) -> list[str]:
-        """Return the line that makes the recipe's caches: a bind mount needs its source."""
-        folders = [str(outside) for outside, _ in self.containers.caches(command)]
-        folders += [str(path) for path in command.writes]
-        return [shell_line(("mkdir", "-p", *folders))] if folders else []
+    def folders(self, command: Command) -> list[Path]:
+        """Return the recipe's caches and what it writes to: a bind mount needs its source."""
+        return [*(outside for outside, _ in self.containers.caches(command)), *command.writes]
 
     def stop_line(self, command: Command) -> str:
         """Return the line that ends a container, and waits until its name is free again."""

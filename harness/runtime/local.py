@@ -50,7 +50,7 @@ class LocalRuntime:
     def line(self, command: Command) -> str:
         return shell_line(self._argv(command), {**OFFLINE, **command.env})
 
-    def folders(self, command: Command) -> list[str]:  # noqa: ARG002 - there are none
+    def folders(self, command: Command) -> list[Path]:  # noqa: ARG002 - there are none
         return []
 
     def stop_line(self, command: Command) -> str:  # noqa: ARG002 - the shell's own job

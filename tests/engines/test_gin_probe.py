@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,7 +23,9 @@ from harness.host.rdma import RdmaChoice, RdmaDevice
 from harness.process import Owner
 from harness.results.run_directory import RunDirectory
 from harness.runner.context import Context
+from harness.runner.dry_run import whole_run
 from harness.runner.probe_rdma import probe_rdma
+from harness.runner.steps import ProbeRdma
 from harness.runtime.base import Command
 from tests.conftest import QuietProgress
 from tests.in_process import Done, FixedClock
@@ -105,9 +108,11 @@ class Probes:
     def __init__(self, ends: Mapping[str, tuple[int | None, str]]) -> None:
         self.ends = ends
         self.tried: list[str] = []
+        self.started: list[Command] = []
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Done:
         self.tried.append(log.parent.name)
+        self.started.append(command)
         code, text = self.ends[log.parent.name]
         log.write_text(text)
         return Done(code, log)  # type: ignore[arg-type]
@@ -136,6 +141,19 @@ def test_first_way_that_works_is_kept(tmp_path: Path) -> None:
     assert settled.env["NCCL_IB_MERGE_NICS"] == "0"
     assert settled.env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
     assert "NCCL_IB_MERGE_NICS=0: found by the probe" in list(settled.reasons())
+
+
+def test_first_attempt_is_the_one_that_a_dry_run_prints(tmp_path: Path) -> None:
+    runtime = Probes({"as-chosen": (0, "")})
+    made = context(tmp_path, runtime)
+    probe_rdma(made, SESSION, SINGLE)
+    (step,) = [
+        each
+        for each in whole_run(made.planned, port=1, own_model=False)
+        if isinstance(each, ProbeRdma)
+    ]
+    assert runtime.started == [step.command]
+    assert {path: json.loads(path.read_text()) for path in step.jobs} == step.jobs
 
 
 def test_when_nothing_works_the_evidence_is_named(tmp_path: Path) -> None:

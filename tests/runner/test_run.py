@@ -150,7 +150,7 @@ def test_driver_that_dies_keeps_the_finished_cells(kit: Kit) -> None:
         ("dies-loading", "stopped while loading (exit 3)"),
         ("never-ready", "was not ready after"),
         ("another-model", "serves ['another-model']"),
-        ("other-tokens", "makes other tokens of prompt 0"),
+        ("other-tokens", "tokenizes prompt 0"),
     ],
 )
 def test_engine_that_does_not_come_up(kit: Kit, mode: str, message: str) -> None:

@@ -1,0 +1,30 @@
+"""What every step of a run follows from: the plan, the run's directory, the model's folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines.client import ClientModel
+from harness.results.run_directory import RunDirectory
+from harness.runner.preflight import needs_rdma
+from harness.suite.plan import Plan, Session
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedRun:
+    """A plan with the places where it is carried out."""
+
+    plan: Plan
+    directory: RunDirectory
+    model_folder: Path
+
+    @property
+    def model(self) -> ClientModel:
+        """The served model as clients name it."""
+        return ClientModel.of(self.plan, self.model_folder)
+
+    @property
+    def rdma_session(self) -> Session | None:
+        """The session whose grants are probed, where any needs RDMA."""
+        return next((each for each in self.plan.sessions if needs_rdma(each)), None)
