@@ -5,7 +5,8 @@ from __future__ import annotations
 from harness.report.markdown import DASH, escape, link, table
 from harness.report.tables import number, ratio
 from harness.results.collect import Results
-from harness.results.verdict import Judgement, Reference, independent
+from harness.results.reference import Reference
+from harness.results.verdict import Judgement, independent
 from harness.suite.published import Claim
 
 

@@ -9,12 +9,9 @@ from pathlib import PurePosixPath
 from pydantic import JsonValue
 
 from harness.clock import duration
-from harness.files import read_record
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
-from harness.results.records import SessionRecord
-from harness.results.run_directory import RunDirectory
 from harness.suite.model import Metric
 from harness.suite.plan import WARMUP, Session
 
@@ -44,12 +41,11 @@ def _cell_row(each: CellResult) -> list[str]:
     ]
 
 
-def sessions(directory: RunDirectory, results: Results) -> str:
+def sessions(results: Results) -> str:
     """Return every engine start, its warm-ups and its command."""
     rows, commands = [], []
-    for path in sorted((directory.path / "sessions").glob("*/*/session.json")):
-        record = read_record(path, SessionRecord)
-        folder = path.parent.relative_to(directory.path).as_posix()
+    for record in results.sessions:
+        folder = record.folder
         ready = record.startup.get("ready_after_s")
         checked = record.tokenize_checked
         rows.append(
@@ -79,11 +75,11 @@ def _shape(warmup: str) -> str:
     return PurePosixPath(warmup).stem.removeprefix(f"{WARMUP}-")
 
 
-def prompts(directory: RunDirectory, results: Results) -> str:
+def prompts(results: Results) -> str:
     """Return every set of prompts with its hash."""
     rows = []
     for request_set in results.plan.request_sets:
-        manifest = directory.manifest(request_set)
+        manifest = results.manifest(request_set)
         if manifest is None:
             continue
         rows.append(
@@ -135,7 +131,7 @@ def _value(value: object) -> str:
     return "" if value is True else value if isinstance(value, str) else json.dumps(value)
 
 
-def versions(directory: RunDirectory, results: Results) -> str:
+def versions(results: Results) -> str:
     """Return versions, pins and what the host is."""
     record = results.record
     rows = [
@@ -155,8 +151,7 @@ def versions(directory: RunDirectory, results: Results) -> str:
                 rows.append(
                     ["torch", f"{code(str(item['file']))} {code(str(item['sha256'])[:16])}"]
                 )
-    for path in sorted((directory.path / "host").glob("*")):
-        rows.append(["host", link(path.name, f"host/{path.name}")])
+    rows += [["host", link(PurePosixPath(file).name, file)] for file in results.host_files]
     return "## Versions and raw files\n\n" + table(["what", "which"], rows)
 
 

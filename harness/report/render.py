@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from harness.files import read_record, write_text
+from harness.files import write_text
 from harness.report import compared, evidence, images, in_process
 from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import fill
 from harness.results.collect import Results, collect
 from harness.results.run_directory import RunDirectory
-from harness.results.verdict import Judgement, Reference, judge
+from harness.results.verdict import Judgement, judge
 
 
 def write_report(directory: RunDirectory) -> Results:
@@ -22,14 +22,13 @@ def write_report(directory: RunDirectory) -> Results:
     for wanted in results.plan.tables:
         text = fill(wanted, results.plan.workloads, results).markdown
         write_text(directory.path / "tables" / f"{wanted.id}.md", text + "\n")
-    write_text(directory.report, render(directory, results))
+    write_text(directory.report, render(results))
     return results
 
 
-def render(directory: RunDirectory, results: Results) -> str:
+def render(results: Results) -> str:
     """Return the report's text."""
-    reference = _reference(directory)
-    judged = judge(results, reference, results.gpus) if reference else []
+    reference, judged = results.reference, judge(results)
     sections = [
         _head(results, judged),
         *_tables(results),
@@ -47,18 +46,13 @@ def render(directory: RunDirectory, results: Results) -> str:
         in_process.driving(results),
         evidence.cells(results),
         in_process.ranks(results),
-        evidence.sessions(directory, results),
-        evidence.prompts(directory, results),
+        evidence.sessions(results),
+        evidence.prompts(results),
         evidence.settings(results),
         images.images(results),
-        evidence.versions(directory, results),
+        evidence.versions(results),
     ]
     return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _reference(directory: RunDirectory) -> Reference | None:
-    path = directory.published_file
-    return read_record(path, Reference) if path.exists() else None
 
 
 def _head(results: Results, judged: list[Judgement]) -> str:
