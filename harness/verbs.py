@@ -20,6 +20,7 @@ from harness.host.facts import HostFacts, read_host
 from harness.host.fit import check_python
 from harness.measure.client import ClientModel
 from harness.process import Owner
+from harness.report import markdown
 from harness.report.published import published_tables
 from harness.report.render import write_report
 from harness.results import validity
@@ -156,7 +157,7 @@ def published(options: argparse.Namespace, console: Console) -> int:  # noqa: AR
             usually="the smoke suite was named, which reproduces nothing published",
             next_step=f"ls {recipes_folder()}/*/{PUBLISHED}",
         )
-    _print(published_tables(suite.file, suite.published))
+    _print([markdown.document(published_tables(suite.file, suite.published))])
     return EXIT_MEASURED
 
 

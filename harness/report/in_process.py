@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from harness.report.markdown import DASH, code, escape, link, table
+from harness.report.document import DASH, Code, Line, Link, Paragraph, Section, Table
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.suite.plan import Session
@@ -14,7 +14,7 @@ DEPARTS = "departs from the default"
 """How a recipe marks a setting that is not the engine's own default; a contract test checks it."""
 
 
-def driving(results: Results) -> str:
+def driving(results: Results) -> Section | None:
     """Return the two ways of driving one engine side by side, where a run has both.
 
     How much of a published gap is the way of driving is then a measured number.
@@ -28,16 +28,21 @@ def driving(results: Results) -> str:
             )
             if ours is None or theirs is None:
                 continue
-            rows.append([f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)])
+            rows.append((f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)))
     if not rows:
-        return ""
-    header = ["engine, workload", "generate", "wave", "steps", "step", "wave", "steps"]
+        return None
+    header = ("engine, workload", "generate", "wave", "steps", "step", "wave", "steps")
     text = (
-        "`LLM.generate` is the call that the package offers; `step` adds the same requests and "
-        "steps the engine by hand, so that no decode steps pass before the first prefill. Output "
-        "tok/s, seconds of the whole wave, and engine steps of one rank."
+        Code("LLM.generate"),
+        " is the call that the package offers; ",
+        Code("step"),
+        (
+            " adds the same requests and steps the engine by hand, so that no decode steps pass "
+            "before the first prefill. Output tok/s, seconds of the whole wave, and engine steps "
+            "of one rank."
+        ),
     )
-    return f"## Two ways of driving\n\n{text}\n\n{table(header, rows)}"
+    return Section("Two ways of driving", (Paragraph(text), Table(header, tuple(rows))))
 
 
 def _pairs(sessions: tuple[Session, ...]) -> Iterator[tuple[Session, Session]]:
@@ -52,18 +57,18 @@ def _first(results: Results, recipe: str, workload: str) -> CellResult | None:
     return next((each for each in results.of(recipe, workload) if each.measurement), None)
 
 
-def _cells(each: CellResult) -> list[str]:
+def _cells(each: CellResult) -> tuple[Line, ...]:
     found = each.measurement
     assert found is not None
     steps = found.ranks[0].engine_steps if found.ranks else None
-    return [
-        link(number(found.output_throughput, "output_throughput"), each.file or each.cell.folder),
+    return (
+        Link(number(found.output_throughput, "output_throughput"), each.file or each.cell.folder),
         f"{found.duration_s:.1f} s",
         f"{steps:,}" if steps is not None else DASH,
-    ]
+    )
 
 
-def ranks(results: Results) -> str:
+def ranks(results: Results) -> Section | None:
     """Return each cell that several ranks served: their spread, drafts and preemptions."""
     rows = []
     for each in results.cells:
@@ -72,29 +77,29 @@ def ranks(results: Results) -> str:
             continue
         rates = [share.output_throughput for share in found.ranks if share.requests]
         rows.append(
-            [
-                link(each.cell.id, each.file or each.cell.folder),
+            (
+                Link(each.cell.id, each.file or each.cell.folder),
                 f"{len(rates)} of {len(found.ranks)}",
                 " to ".join(number(rate, "output_throughput") for rate in (min(rates), max(rates))),
                 DASH if found.acceptance_percent is None else f"{found.acceptance_percent:.1f}%",
                 DASH if found.acceptance_length is None else f"{found.acceptance_length:.2f}",
                 f"{sum(share.preempted for share in found.ranks):,}",
-            ]
+            )
         )
     if not rows:
-        return ""
-    header = [
+        return None
+    header = (
         "cell",
         "ranks with work",
         "output tok/s of one rank",
         "accepted",
         "length",
         "preempted",
-    ]
-    return "## Ranks of in-process engines\n\n" + table(header, rows)
+    )
+    return Section("Ranks of in-process engines", (Table(header, tuple(rows)),))
 
 
-def notes(results: Results) -> Iterator[str]:
+def notes(results: Results) -> Iterator[Line]:
     """Yield what must be known of in-process engines before a number is quoted."""
     deepinfer = [each for each in results.plan.sessions if each.engine == "deepinfer"]
     for session in deepinfer:
@@ -106,7 +111,7 @@ def notes(results: Results) -> Iterator[str]:
         if session.why[name].startswith(DEPARTS)
     }
     for name, why in departs.items():
-        yield f"DeepInfer {code(name)} {escape(why)}."
+        yield "DeepInfer ", Code(name), f" {why}."
     if deepinfer:
         yield (
             "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is queueing "
@@ -115,8 +120,12 @@ def notes(results: Results) -> Iterator[str]:
         )
     if any(session.drive == "generate" for session in deepinfer):
         yield (
-            "Through `LLM.generate` tokens have no times: TTFT and TPOT are not measured there, "
-            "and the wave ends when the call returns."
+            "Through ",
+            Code("LLM.generate"),
+            (
+                " tokens have no times: TTFT and TPOT are not measured there, and the wave ends "
+                "when the call returns."
+            ),
         )
 
 
@@ -132,5 +141,5 @@ def _queueing(session: Session) -> Iterator[str]:
         if concurrency > at_once:
             yield (
                 f"{session.recipe}/{workload}: of {concurrency:,} requests {at_once:,} run at once "
-                f"({session.ranks} ranks x {limit}, max\\_num\\_seqs), the others queue."
+                f"({session.ranks} ranks x {limit}, max_num_seqs), the others queue."
             )

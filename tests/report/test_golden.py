@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import collections
+import shutil
 from pathlib import Path
 
 import pytest
 
+from harness.report import markdown
+from harness.report.assemble import assemble
 from harness.report.render import write_report
+from harness.results.collect import collect
 from tests.report.golden import FOLDER, NOTICE, RUNS, incomplete, published_suite
 
 
@@ -19,6 +23,15 @@ def test_report_is_the_golden_one(name: str, tmp_path: Path) -> None:
     assert directory.report.read_text(encoding="utf-8") == golden, (
         "meant? next: python -m tests.report.golden"
     )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_report_needs_no_file_once_its_run_is_read(name: str, tmp_path: Path) -> None:
+    directory = RUNS[name](tmp_path / "run")
+    results = collect(directory)
+    shutil.rmtree(directory.path)
+    golden = (FOLDER / name).read_text(encoding="utf-8")
+    assert markdown.document(assemble(results)) + "\n" == golden
 
 
 def test_every_golden_report_says_at_its_top_that_it_is_synthetic() -> None:
