@@ -29,6 +29,7 @@ from harness.options import (
     Selection,
 )
 from harness.process import Owner
+from harness.report import markdown
 from harness.report.published import published_tables
 from harness.report.render import write_report
 from harness.results import validity
@@ -149,7 +150,7 @@ def published(options: PublishedOptions) -> int:
             usually="the smoke suite was named, which reproduces nothing published",
             next_step=f"ls {recipes_folder()}/*/{PUBLISHED}",
         )
-    _print(published_tables(suite.file, suite.published))
+    _print([markdown.document(published_tables(suite.file, suite.published))])
     return EXIT_MEASURED
 
 

@@ -16,7 +16,7 @@ from hypothesis import settings
 from harness.clock import Clock, SystemClock
 from harness.host.facts import HostFacts, HostReading
 from harness.process import OWNER_VARIABLE
-from harness.results.verdict import Reference
+from harness.results.reference import Reference
 from harness.runner.run import Outcome, Reproduction
 from harness.runner.site import Site
 from harness.runtime.base import Runtime

@@ -43,6 +43,7 @@ stamped_log
 files
 yaml
 clock
+document
 errors
 __init__
 inside

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import JsonValue
 
+from harness.document import Line
 from harness.engines.client import ClientModel
 from harness.host.facts import HostFacts
 from harness.runtime.base import Command
@@ -47,20 +48,9 @@ class Engine(ABC):
         """Yield what may go wrong on this host without stopping a run."""
         yield from ()
 
-    def notes(self, session: Session) -> Iterator[Note]:  # noqa: ARG002 - most have none
+    def notes(self, session: Session) -> Iterator[Line]:  # noqa: ARG002 - most have none
         """Yield what a reader must know before quoting a number of ``session``."""
         yield from ()
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A setting's name, or a piece of code, within a note."""
-
-    text: str
-
-
-Note = tuple[str | Setting, ...]
-"""One sentence or two, in pieces: plain words, and names of settings."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from harness.engines.base import InProcessEngine, Note, Setting
+from harness.document import Code, Line
+from harness.engines.base import InProcessEngine
 from harness.host.facts import HostFacts
 from harness.settings.base import EngineSettings
 from harness.settings.deepinfer import DeepInferSettings
@@ -43,23 +44,21 @@ class DeepInfer(InProcessEngine):
                 "kernels when it starts, and PTX of 13.1 may not load"
             )
 
-    def notes(self, session: Session) -> Iterator[Note]:
+    def notes(self, session: Session) -> Iterator[Line]:
         yield from _queueing(session)
         for name in {**session.args, **session.env}:
             why = session.why[name]
             if why.startswith(DEPARTS):
-                yield ("DeepInfer ", Setting(name), f" {why}.")
+                yield ("DeepInfer ", Code(name), f" {why}.")
         yield (
-            (
-                "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is "
-                "queueing within the burst, where vLLM mixes prompts and decoding. Several drafted "
-                "tokens share one time, so no time between tokens is given for it."
-            ),
+            "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is queueing "
+            "within the burst, where vLLM mixes prompts and decoding. Several drafted tokens share "
+            "one time, so no time between tokens is given for it."
         )
         if session.drive == "generate":
             yield (
                 "Through ",
-                Setting("LLM.generate"),
+                Code("LLM.generate"),
                 (
                     " tokens have no times: TTFT and TPOT are not measured there, and the wave "
                     "ends when the call returns."
@@ -67,7 +66,7 @@ class DeepInfer(InProcessEngine):
             )
 
 
-def _queueing(session: Session) -> Iterator[Note]:
+def _queueing(session: Session) -> Iterator[Line]:
     """Yield how many requests of a cell run at once, where others have to wait."""
     limit = session.args.get("max_num_seqs")
     if not isinstance(limit, int):
@@ -80,6 +79,6 @@ def _queueing(session: Session) -> Iterator[Note]:
                     f"{session.recipe}/{workload}: of {requests.concurrency:,} requests "
                     f"{at_once:,} run at once ({session.ranks} ranks x {limit}, "
                 ),
-                Setting("max_num_seqs"),
+                Code("max_num_seqs"),
                 "), the others queue.",
             )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from harness.report.markdown import DASH, escape, link, table
-from harness.report.tables import number, ratio
+from harness.document import DASH, Block, Bullets, Line, Paragraph, Section, Table
+from harness.report.tables import linked, number, ratio
 from harness.results.collect import Results
-from harness.results.verdict import Judgement, Reference, independent
+from harness.results.verdict import Judgement, independent
 from harness.suite.published import Claim
 
 
@@ -19,27 +19,29 @@ def headline(judged: list[Judgement]) -> str:
     return f"Of {sum(counts.values())} published measurements: {', '.join(parts)}."
 
 
-def verdicts(judged: list[Judgement]) -> str:
+def verdicts(judged: list[Judgement]) -> Section | None:
     """Return the table of all claims, in the publication's order."""
+    if not judged:
+        return None
     shared = _shared_differences(judged)
-    rows = [
-        [
-            escape(each.claim.where),
+    rows = tuple(
+        (
+            each.claim.where,
             printed(each.claim),
             _measured(each),
             # A quotient of what cannot be compared would look like a result.
             f"{each.ratio:.2f}" if each.ratio is not None and not each.differences else DASH,
             each.verdict,
-            escape(_why(each, shared)),
-        ]
+            _why(each, shared),
+        )
         for each in judged
-    ]
-    header = ["claim", "published", "measured", "ratio", "verdict", "why"]
-    parts = ["## Published against measured", headline(judged)]
+    )
+    header = ("claim", "published", "measured", "ratio", "verdict", "why")
+    blocks: list[Block] = [Paragraph(headline(judged))]
     if shared:
-        parts.append("What differs for all that is not comparable:")
-        parts.append("\n".join(f"- {escape(each)}" for each in shared))
-    return "\n\n".join([*parts, table(header, rows)])
+        blocks.append(Paragraph("What differs for all that is not comparable:"))
+        blocks.append(Bullets(tuple(shared)))
+    return Section("Published against measured", (*blocks, Table(header, rows)))
 
 
 def _shared_differences(judged: list[Judgement]) -> list[str]:
@@ -57,13 +59,16 @@ def _why(each: Judgement, shared: list[str]) -> str:
     return "; ".join(["as above", *own] if shared else own)
 
 
-def residuals(results: Results, reference: Reference) -> str:
+def residuals(results: Results) -> Section | None:
     """Return the start and tail of each decode row, published and measured.
 
     With requests of one length, concurrency x output / throughput is the time of one wave, and
     (output - 1) x TPOT what decoding takes of it; the rest is prefill, ramp and drain. It tells how
     many waves a published number averages over.
     """
+    reference = results.reference
+    if reference is None:
+        return None
     rows = []
     for there, workload in reference.published_workloads.items():
         name = reference.workloads.get(there, there)
@@ -89,43 +94,44 @@ def residuals(results: Results, reference: Reference) -> str:
             results.value(recipe, name, "mean_tpot_ms"),
         )
         rows.append(
-            [
+            (
                 workload.label,
                 f"{workload.concurrency:,}",
                 _seconds(published),
                 f"{ours.concurrency:,}",
                 _seconds(measured),
-            ]
+            )
         )
     if not rows:
-        return ""
-    header = ["In → Out", "published load", "start and tail", "load here", "start and tail"]
+        return None
+    header = ("In → Out", "published load", "start and tail", "load here", "start and tail")
     text = (
         "Concurrency × output ÷ throughput − (output − 1) × TPOT: the part of a wave that is not "
         "steady decoding."
     )
-    return f"## Start and tail of a wave\n\n{text}\n\n{table(header, rows)}"
+    return Section("Start and tail of a wave", (Paragraph(text), Table(header, tuple(rows))))
 
 
-def not_stated(reference: Reference) -> str:
+def not_stated(results: Results) -> Section | None:
     """Return what the publication leaves open, and what the published suite takes instead."""
-    open_points = reference.published.not_stated
-    if not open_points:
-        return ""
-    rows = [[escape(each.what), escape(each.ours), escape(each.why)] for each in open_points]
-    title = "## What the publication does not state"
-    return f"{title}\n\n{table(['what', 'in the published suite', 'why'], rows)}"
+    if results.reference is None or not results.reference.published.not_stated:
+        return None
+    rows = tuple(
+        (each.what, each.ours, each.why) for each in results.reference.published.not_stated
+    )
+    header = ("what", "in the published suite", "why")
+    return Section("What the publication does not state", (Table(header, rows),))
 
 
 def printed(claim: Claim) -> str:
     """Write a claim's number with its unit, in the precision that it was printed with."""
     if claim.kind == "text":
-        return escape(claim.text or "")
+        return claim.text or ""
     numbers = [value for value in (claim.value, claim.low, claim.high) if value is not None]
     text = "–".join(_plain(value, claim.precision or 1) for value in numbers)
     about = "about " if claim.kind == "approximate" else ""
     gap = "" if claim.unit in ("×", "%") else " "
-    return f"{about}{text}{gap}{escape(claim.unit or '')}"
+    return f"{about}{text}{gap}{claim.unit or ''}"
 
 
 def _plain(value: float, precision: float) -> str:
@@ -133,14 +139,13 @@ def _plain(value: float, precision: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def _measured(each: Judgement) -> str:
+def _measured(each: Judgement) -> Line:
     by = each.claim.measured_by
     if each.measured is None or by is None:
         return DASH
     if by.ratio:
         return ratio(each.measured)
-    text = number(each.measured, by.metric)
-    return link(text, each.file) if each.file else text
+    return linked(number(each.measured, by.metric), each.file)
 
 
 def _residual(

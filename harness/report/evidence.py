@@ -9,12 +9,21 @@ from pathlib import PurePosixPath
 from pydantic import JsonValue
 
 from harness.clock import duration
-from harness.files import read_record
-from harness.report.markdown import DASH, code, escape, link, table
+from harness.document import (
+    DASH,
+    Block,
+    Code,
+    CodeBlock,
+    Inline,
+    Line,
+    Link,
+    Paragraph,
+    Section,
+    Table,
+)
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
-from harness.results.run_directory import RunDirectory
 from harness.suite.plan import WARMUP, Session
 
 SHOWN = (
@@ -26,53 +35,56 @@ SHOWN = (
 )
 
 
-def cells(results: Results) -> str:
+def cells(results: Results) -> Section | None:
     """Return every measured cell with all its numbers."""
-    header = ["cell", "output tok/s", "total tok/s", "input tok/s", "TTFT", "TPOT", "wave"]
-    rows = [_cell_row(each) for each in results.cells if each.measurement]
-    return "## Every cell\n\n" + table(header, rows) if rows else ""
+    header = ("cell", "output tok/s", "total tok/s", "input tok/s", "TTFT", "TPOT", "wave")
+    rows = tuple(_cell_row(each) for each in results.cells if each.measurement)
+    return Section("Every cell", (Table(header, rows),)) if rows else None
 
 
-def _cell_row(each: CellResult) -> list[str]:
+def _cell_row(each: CellResult) -> tuple[Line, ...]:
     found = each.measurement
     assert found is not None
-    return [
-        link(each.cell.id, each.file or each.cell.folder),
+    return (
+        Link(each.cell.id, each.file or each.cell.folder),
         *(
             number(value, name) if (value := found.metric(name)) is not None else DASH
             for name in SHOWN
         ),
         f"{found.duration_s:.1f} s",
-    ]
+    )
 
 
-def sessions(directory: RunDirectory, results: Results) -> str:
+def sessions(results: Results) -> Section | None:
     """Return every engine start, its warm-ups and its command."""
-    rows, commands = [], []
-    for path in sorted((directory.path / "sessions").glob("*/*/session.json")):
-        record = read_record(path, SessionRecord)
-        folder = path.parent.relative_to(directory.path).as_posix()
-        ready = record.startup.get("ready_after_s")
-        checked = record.tokenize_checked
-        rows.append(
-            [
-                link(f"{record.recipe} {record.number}", f"{folder}/"),
-                escape(f"{record.startup.get('engine', 'vllm')} {record.startup.get('version')}"),
-                f"{ready} s" if ready is not None else DASH,
-                ", ".join(link(_shape(name), f"{folder}/{name}") for name in record.warmups),
-                f"{checked} prompts" if checked is not None else "got the ids themselves",
-            ]
-        )
-        commands.append(f"{record.recipe} {record.number}:\n\n```sh\n{record.command}\n```")
-    if not rows:
-        return ""
-    header = ["session", "engine", "ready after", "discarded warm-ups", "same tokens checked"]
+    if not results.sessions:
+        return None
+    header = ("session", "engine", "ready after", "discarded warm-ups", "same tokens checked")
+    blocks: list[Block] = [Table(header, tuple(map(_session_row, results.sessions)))]
+    for record in results.sessions:
+        blocks += [
+            Paragraph(f"{record.recipe} {record.number}:"),
+            CodeBlock(record.command, "sh"),
+        ]
     client = next(
         (each.record.command for each in results.cells if each.record and each.record.command), ""
     )
-    return "\n\n".join(
-        ["## Engine sessions", table(header, rows), *commands]
-        + ([f"The first cell's client or driver:\n\n```sh\n{client}\n```"] if client else [])
+    if client:
+        blocks += [Paragraph("The first cell's client or driver:"), CodeBlock(client, "sh")]
+    return Section("Engine sessions", tuple(blocks))
+
+
+def _session_row(record: SessionRecord) -> tuple[Line, ...]:
+    ready, checked = record.startup.get("ready_after_s"), record.tokenize_checked
+    warmups: list[Inline] = []
+    for name in record.warmups:
+        warmups += [", ", Link(_shape(name), f"{record.folder}/{name}")]
+    return (
+        Link(f"{record.recipe} {record.number}", f"{record.folder}/"),
+        f"{record.startup.get('engine', 'vllm')} {record.startup.get('version')}",
+        f"{ready} s" if ready is not None else DASH,
+        tuple(warmups[1:]),
+        f"{checked} prompts" if checked is not None else "got the ids themselves",
     )
 
 
@@ -81,42 +93,39 @@ def _shape(warmup: str) -> str:
     return PurePosixPath(warmup).stem.removeprefix(f"{WARMUP}-")
 
 
-def prompts(directory: RunDirectory, results: Results) -> str:
+def prompts(results: Results) -> Section | None:
     """Return every set of prompts with its hash."""
-    rows = []
-    for request_set in results.plan.request_sets:
-        manifest = directory.manifest(request_set)
-        if manifest is None:
-            continue
-        rows.append(
-            [
-                link(request_set.name, request_set.manifest_file),
-                str(request_set.seed),
-                f"{manifest.count} x {request_set.input_len:,}",
-                code(manifest.sha256[:16]),
-                escape(manifest.made_by),
-            ]
+    rows = tuple(
+        (
+            Link(request_set.name, request_set.manifest_file),
+            str(request_set.seed),
+            f"{manifest.count} x {request_set.input_len:,}",
+            Code(manifest.sha256[:16]),
+            manifest.made_by,
         )
+        for request_set in results.plan.request_sets
+        if (manifest := results.manifest(request_set)) is not None
+    )
     if not rows:
-        return ""
-    header = ["prompts", "seed", "requests x tokens", "sha256 of ids", "made by"]
+        return None
+    header = ("prompts", "seed", "requests x tokens", "sha256 of ids", "made by")
     text = (
         "Every engine got these token ids: the server as text from the same generator and seed, "
         "checked through its own /tokenize, and the in-process engine as ids."
     )
-    return f"## The same prompts\n\n{text}\n\n{table(header, rows)}"
+    return Section("The same prompts", (Paragraph(text), Table(header, rows)))
 
 
-def settings(results: Results) -> str:
+def settings(results: Results) -> Section:
     """Return every setting of every recipe with its reason."""
-    parts = ["## Settings and their reasons"]
+    blocks: list[Block] = []
     for session in results.plan.sessions:
-        rows = [
-            [code(f"{name} {_value(value)}".strip()), escape(session.why[name])]
+        rows = tuple(
+            (Code(f"{name} {_value(value)}".strip()), session.why[name])
             for name, value in _settings_of(session).items()
-        ]
-        parts += [f"{escape(session.title)}:", table(["setting", "why"], rows)]
-    return "\n\n".join(parts)
+        )
+        blocks += [Paragraph(f"{session.title}:"), Table(("setting", "why"), rows)]
+    return Section("Settings and their reasons", tuple(blocks))
 
 
 def _settings_of(session: Session) -> dict[str, JsonValue]:
@@ -137,29 +146,25 @@ def _value(value: object) -> str:
     return "" if value is True else value if isinstance(value, str) else json.dumps(value)
 
 
-def versions(directory: RunDirectory, results: Results) -> str:
+def versions(results: Results) -> Section:
     """Return versions, pins and what the host is."""
     record = results.record
-    rows = [
-        ["kit", f"{record.kit_version}{commit(record.kit_commit)}"],
-        ["plan", code(record.plan_hash)],
-        ["runtime", escape(results.plan.runtime)],
-        [
-            "run",
-            f"{link(escape(record.run), 'run.json')}, took {_took(record.began, record.ended)}",
-        ],
+    took = _took(record.began, record.ended)
+    rows: list[tuple[Line, ...]] = [
+        ("kit", f"{record.kit_version}{commit(record.kit_commit)}"),
+        ("plan", Code(record.plan_hash)),
+        ("runtime", results.plan.runtime),
+        ("run", (Link(record.run, "run.json"), f", took {took}")),
     ]
     for image, evidence in record.images.items():
-        rows.append([f"image {escape(image)}", f"locks {code(results.plan.pins[image][:16])}"])
+        rows.append((f"image {image}", ("locks ", Code(results.plan.pins[image][:16]))))
         torch = evidence.get("torch")
         for item in torch if isinstance(torch, list) else []:
             if isinstance(item, dict) and item.get("name") == "torch":
-                rows.append(
-                    ["torch", f"{code(str(item['file']))} {code(str(item['sha256'])[:16])}"]
-                )
-    for path in sorted((directory.path / "host").glob("*")):
-        rows.append(["host", link(path.name, f"host/{path.name}")])
-    return "## Versions and raw files\n\n" + table(["what", "which"], rows)
+                file, sha256 = Code(str(item["file"])), Code(str(item["sha256"])[:16])
+                rows.append(("torch", (file, " ", sha256)))
+    rows += [("host", Link(PurePosixPath(file).name, file)) for file in results.host_files]
+    return Section("Versions and raw files", (Table(("what", "which"), tuple(rows)),))
 
 
 def commit(name: str | None) -> str:

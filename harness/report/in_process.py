@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator
 
-from harness.engines.base import Setting
+from harness.document import DASH, Code, Line, Link, Paragraph, Section, Table
 from harness.engines.registry import engine_of
-from harness.report.markdown import DASH, code, escape, link, table
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.suite.plan import Session
 
+RATE = "output_throughput"
 
-def driving(results: Results) -> str:
+
+def driving(results: Results) -> Section | None:
     """Return the two ways of driving one engine side by side, where a run has both.
 
     How much of a published gap is the way of driving is then a measured number.
@@ -28,16 +28,21 @@ def driving(results: Results) -> str:
             )
             if ours is None or theirs is None:
                 continue
-            rows.append([f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)])
+            rows.append((f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)))
     if not rows:
-        return ""
-    header = ["engine, workload", "generate", "wave", "steps", "step", "wave", "steps"]
+        return None
+    header = ("engine, workload", "generate", "wave", "steps", "step", "wave", "steps")
     text = (
-        "`LLM.generate` is the call that the package offers; `step` adds the same requests and "
-        "steps the engine by hand, so that no decode steps pass before the first prefill. Output "
-        "tok/s, seconds of the whole wave, and engine steps of one rank."
+        Code("LLM.generate"),
+        " is the call that the package offers; ",
+        Code("step"),
+        (
+            " adds the same requests and steps the engine by hand, so that no decode steps pass "
+            "before the first prefill. Output tok/s, seconds of the whole wave, and engine steps "
+            "of one rank."
+        ),
     )
-    return f"## Two ways of driving\n\n{text}\n\n{table(header, rows)}"
+    return Section("Two ways of driving", (Paragraph(text), Table(header, tuple(rows))))
 
 
 def _pairs(sessions: tuple[Session, ...]) -> Iterator[tuple[Session, Session]]:
@@ -52,21 +57,21 @@ def _first(results: Results, recipe: str, workload: str) -> CellResult | None:
     return next((each for each in results.of(recipe, workload) if each.measurement), None)
 
 
-def _cells(each: CellResult) -> list[str]:
+def _cells(each: CellResult) -> tuple[Line, ...]:
     found = each.measurement
     assert found is not None
     steps = found.ranks[0].engine_steps if found.ranks else None
-    return [
-        link(
+    return (
+        Link(
             number(found.numbers["output_throughput"], "output_throughput"),
             each.file or each.cell.folder,
         ),
         f"{found.duration_s:.1f} s",
         f"{steps:,}" if steps is not None else DASH,
-    ]
+    )
 
 
-def ranks(results: Results) -> str:
+def ranks(results: Results) -> Section | None:
     """Return each cell that several ranks served: their spread, drafts and preemptions."""
     rows = []
     for each in results.cells:
@@ -76,35 +81,29 @@ def ranks(results: Results) -> str:
         accepted = found.metric("acceptance_percent")
         rates = [share.output_throughput for share in found.ranks if share.requests]
         rows.append(
-            [
-                link(each.cell.id, each.file or each.cell.folder),
+            (
+                Link(each.cell.id, each.file or each.cell.folder),
                 f"{len(rates)} of {len(found.ranks)}",
-                " to ".join(number(rate, "output_throughput") for rate in (min(rates), max(rates))),
+                " to ".join(number(rate, RATE) for rate in (min(rates), max(rates))),
                 DASH if accepted is None else f"{accepted:.1f}%",
                 DASH if found.acceptance_length is None else f"{found.acceptance_length:.2f}",
                 f"{sum(share.preempted for share in found.ranks):,}",
-            ]
+            )
         )
     if not rows:
-        return ""
-    header = [
+        return None
+    header = (
         "cell",
         "ranks with work",
         "output tok/s of one rank",
         "accepted",
         "length",
         "preempted",
-    ]
-    return "## Ranks of in-process engines\n\n" + table(header, rows)
+    )
+    return Section("Ranks of in-process engines", (Table(header, tuple(rows)),))
 
 
-def notes(results: Results) -> Iterator[str]:
+def notes(results: Results) -> Iterator[Line]:
     """Yield what engines say must be known before a number is quoted, each note once."""
     found = (note for each in results.plan.sessions for note in engine_of(each).notes(each))
-    for note in dict.fromkeys(found):
-        yield "".join(
-            code(piece.text)
-            if isinstance(piece, Setting)
-            else re.sub(r"\S(.*\S)?", lambda words: escape(words[0]), piece)
-            for piece in note
-        )
+    yield from dict.fromkeys(found)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from harness.document import DASH, Line, Link, Table, prose
 from harness.metrics import METRICS
-from harness.report.markdown import DASH, table
-from harness.suite.model import Column, Row, Table, Workload
+from harness.suite.model import Column, Row, Workload
+from harness.suite.model import Table as WantedTable
 from harness.suite.published import PublishedFile, TextTable
-
-Link = Callable[[str, str], str]
-"""Given a number as text and the raw file that it comes from, returns what stands in the cell."""
-
-
-def plain(text: str, file: str) -> str:  # noqa: ARG001 - a `Link` that links nothing
-    """Leave the number as it is."""
-    return text
 
 
 class Numbers(Protocol):
@@ -32,7 +25,7 @@ class Numbers(Protocol):
         ...
 
     def file(self, recipe: str, workload: str) -> str | None:
-        """Return the raw file that a number comes from."""
+        """Return the raw file that a number comes from; None where it comes from none."""
         ...
 
     def why_missing(self, recipe: str, workload: str, metric: str) -> list[str]:
@@ -61,9 +54,9 @@ class Published:
 
 @dataclass(frozen=True)
 class Filled:
-    """A table as Markdown, and why some of its cells are dashes."""
+    """A table, and why some of its cells are dashes."""
 
-    markdown: str
+    table: Table
     missing: tuple[str, ...]
 
 
@@ -77,31 +70,43 @@ def ratio(value: float) -> str:
     return f"{value:.1f}×"
 
 
-def text_table(wanted: TextTable) -> str:
+def linked(text: str, file: str | None) -> Line:
+    """Return a number that leads to the raw file that it comes from, where there is one."""
+    return text if file is None else Link(text, file)
+
+
+def without_links(table: Table) -> Table:
+    """Return the same table for a place from which its targets cannot be reached."""
+
+    def plain(cell: Line) -> Line:
+        if isinstance(cell, tuple):
+            return tuple(each.text if isinstance(each, Link) else each for each in cell)
+        return cell.text if isinstance(cell, Link) else cell
+
+    return replace(table, rows=tuple(tuple(map(plain, row)) for row in table.rows))
+
+
+def text_table(wanted: TextTable) -> Table:
     """Return a table of words."""
-    return table(wanted.header, wanted.rows)
+    return Table(wanted.header, tuple(tuple(map(prose, row)) for row in wanted.rows))
 
 
-def fill(
-    wanted: Table, workloads: Mapping[str, Workload], numbers: Numbers, link: Link = plain
-) -> Filled:
+def fill(wanted: WantedTable, workloads: Mapping[str, Workload], numbers: Numbers) -> Filled:
     """Fill ``wanted``; what is missing becomes a dash with its reason."""
     missing: dict[str, None] = {}
     rows = []
     for row in wanted.rows:
         cells = []
         for column in wanted.columns:
-            text, reasons = _cell(column, row, workloads[row.workload], numbers, link)
-            cells.append(text)
+            cell, reasons = _cell(column, row, workloads[row.workload], numbers)
+            cells.append(cell)
             missing.update(dict.fromkeys(reasons))
-        rows.append(cells)
-    header = [column.title for column in wanted.columns]
-    return Filled(table(header, rows), tuple(missing))
+        rows.append(tuple(cells))
+    header = tuple(column.title for column in wanted.columns)
+    return Filled(Table(header, tuple(rows)), tuple(missing))
 
 
-def _cell(
-    column: Column, row: Row, workload: Workload, numbers: Numbers, link: Link
-) -> tuple[str, list[str]]:
+def _cell(column: Column, row: Row, workload: Workload, numbers: Numbers) -> tuple[Line, list[str]]:
     if column.show == "shape":
         return row.label or workload.label, []
     if column.show == "concurrency":
@@ -121,4 +126,4 @@ def _cell(
     value = numbers.value(column.recipe, row.workload, metric)
     if value is None:
         return DASH, numbers.why_missing(column.recipe, row.workload, metric)
-    return link(number(value, metric), numbers.file(column.recipe, row.workload) or ""), []
+    return linked(number(value, metric), numbers.file(column.recipe, row.workload)), []

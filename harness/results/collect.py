@@ -1,8 +1,12 @@
-"""Read a run directory: every planned cell with its numbers, or with the reason why it has none."""
+"""Read a run directory: every planned cell with its numbers, or with the reason why it has none.
+
+What a report shows beside the cells is read here as well: nothing after this opens a file.
+"""
 
 from __future__ import annotations
 
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -14,10 +18,11 @@ from harness.metrics import METRICS
 from harness.results.bench import read_bench_file
 from harness.results.cell_rules import batch_rules, compile_rules, counter_rules, engine_rules
 from harness.results.measurement import Measurement, from_bench, read_batch
-from harness.results.records import CellRecord, RunRecord
+from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord
+from harness.results.reference import Reference
 from harness.results.run_directory import BATCH, BENCH, RunDirectory
 from harness.results.validity import Expected, check
-from harness.suite.plan import Cell, Plan
+from harness.suite.plan import Cell, Plan, RequestSet
 
 Status = Literal["measured", "invalid", "failed", "missing"]
 
@@ -41,11 +46,23 @@ class Results:
     record: RunRecord
     plan: Plan
     cells: tuple[CellResult, ...]
+    sessions: tuple[SessionRecord, ...]
+    """Engine starts that came up, by recipe and number."""
+    manifests: Mapping[str, Manifest]
+    """What describes each set of prompts that was made, by its file below the run directory."""
+    reference: Reference | None
+    """The publication that the run is compared with."""
+    host_files: tuple[str, ...]
+    """What was read of the host: paths below the run directory."""
 
     @property
     def gpus(self) -> list[str]:
         """Names of the host's GPUs, one for each."""
         return list(self.record.gpus)
+
+    def manifest(self, request_set: RequestSet) -> Manifest | None:
+        """Return what describes a set of prompts; None where it was not made."""
+        return self.manifests.get(request_set.manifest_file)
 
     def of(self, recipe: str, workload: str) -> list[CellResult]:
         """Return all repeats of one row for one recipe, planned ones only."""
@@ -101,19 +118,35 @@ def collect(directory: RunDirectory) -> Results:
     """Read ``directory``.
 
     Raises:
-        UsageError: it is not a run directory of this version.
+        UsageError: it is not a run directory of this version, or one of the kit's own files in it
+            is not. A cell whose files are refused has no number; that is no error.
     """
     record = directory.record()
     plan = directory.plan_of(record)
-    cells = tuple(
-        _cell(directory, plan.model.name, cell, engine_of(session))
-        for session in plan.sessions
-        for cell in session.cells
+    found = {each.manifest_file: directory.manifest(each) for each in plan.request_sets}
+    manifests = {file: manifest for file, manifest in found.items() if manifest is not None}
+    return Results(
+        record=record,
+        plan=plan,
+        cells=tuple(
+            _cell(directory, plan.model.name, cell, manifests, engine_of(session))
+            for session in plan.sessions
+            for cell in session.cells
+        ),
+        sessions=directory.sessions(),
+        manifests=manifests,
+        reference=directory.reference(),
+        host_files=directory.host_files(),
     )
-    return Results(record=record, plan=plan, cells=cells)
 
 
-def _cell(directory: RunDirectory, model: str, cell: Cell, engine: Engine) -> CellResult:
+def _cell(
+    directory: RunDirectory,
+    model: str,
+    cell: Cell,
+    manifests: Mapping[str, Manifest],
+    engine: Engine,
+) -> CellResult:
     try:
         record = directory.cell_record(cell)
     except UsageError as error:
@@ -126,7 +159,7 @@ def _cell(directory: RunDirectory, model: str, cell: Cell, engine: Engine) -> Ce
     folder = directory.cell(cell)
     name = BENCH if engine.settings.served else BATCH
     try:
-        measurement, broken = _judge_file(directory, model, cell, folder / name)
+        measurement, broken = _judge_file(model, cell, folder / name, manifests)
     except UsageError as error:
         return CellResult(cell=cell, status="invalid", reasons=(error.what,), record=record)
     broken += [
@@ -145,10 +178,10 @@ def _cell(directory: RunDirectory, model: str, cell: Cell, engine: Engine) -> Ce
 
 
 def _judge_file(
-    directory: RunDirectory, model: str, cell: Cell, path: Path
+    model: str, cell: Cell, path: Path, manifests: Mapping[str, Manifest]
 ) -> tuple[Measurement, list[str]]:
     """Read a cell's result and return it with the rules that it breaks."""
-    requests, manifest = cell.requests, directory.manifest(cell.requests)
+    requests, manifest = cell.requests, manifests.get(cell.requests.manifest_file)
     if path.name == BATCH:
         measurement = read_batch(path)
         return measurement, list(batch_rules(measurement, requests, manifest))

@@ -13,6 +13,7 @@ from harness.errors import UsageError
 from harness.files import make_folder, not_ours, read_record, write_json, write_text
 from harness.host.facts import HostReading
 from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord, session_folder
+from harness.results.reference import Reference
 from harness.suite.plan import Cell, Plan, RequestSet, plan_from_json
 
 BENCH = "bench.json"
@@ -129,6 +130,25 @@ class RunDirectory:
         """Read the manifest of a set of prompts; None where there is none yet."""
         path = self.path / request_set.manifest_file
         return read_record(path, Manifest) if path.exists() else None
+
+    def sessions(self) -> tuple[SessionRecord, ...]:
+        """Read the records of all engine starts that came up and warm.
+
+        Raises:
+            UsageError: one of them is not of this version.
+        """
+        found = sorted((self.path / "sessions").glob("*/*/session.json"))
+        return tuple(read_record(path, SessionRecord) for path in found)
+
+    def reference(self) -> Reference | None:
+        """Read the publication that this run is compared with; None where there is none."""
+        path = self.published_file
+        return read_record(path, Reference) if path.exists() else None
+
+    def host_files(self) -> tuple[str, ...]:
+        """Return the paths, below the run directory, of all that was read of the host."""
+        found = sorted((self.path / "host").glob("*"))
+        return tuple(path.relative_to(self.path).as_posix() for path in found)
 
     def save_host(self, reading: HostReading) -> None:
         """Write what the host is, and the raw texts that it was read from."""

@@ -8,43 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from harness.metrics import Better
 from harness.results.collect import Results
-from harness.settings.base import Given
-from harness.settings.registry import SETTINGS
-from harness.suite.model import Hardware, Workload
-from harness.suite.published import Claim, Condition, PublishedFile
-from harness.validation import Strict
+from harness.results.reference import Reference, conditions_of
+from harness.suite.published import Claim, Condition
 
 Verdict = Literal["within", "faster", "slower", "higher", "lower", "not comparable", "not run"]
-
-
-class Conditions(Strict):
-    """Under which a published recipe was run, as far as it decides comparisons."""
-
-    engine: str
-    image: str
-    speculation: JsonValue
-
-
-class Reference(Strict):
-    """``published.json``: the publication that a run is compared with, kept in the run directory.
-
-    ``recipes`` and ``workloads`` map the publication's names to those of the run's suite; they are
-    the same names where the run is of the published suite itself.
-    """
-
-    schema_version: Literal[1] = 1
-    published: PublishedFile
-    hardware: Hardware
-    published_workloads: dict[str, Workload]
-    published_recipes: dict[str, Conditions]
-    recipes: dict[str, str] = Field(default_factory=dict)
-    workloads: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,29 +35,12 @@ class Judgement:
     """The first raw file behind the measured value."""
 
 
-class Configured(Given, Protocol):
-    """A recipe or a planned session."""
-
-    @property
-    def engine(self) -> str:
-        """Name of its engine."""
-        ...
-
-    @property
-    def image(self) -> str:
-        """Name of its image."""
-        ...
-
-
-def conditions_of(configured: Configured) -> Conditions:
-    """Return what of a recipe or session decides comparisons."""
-    speculation = SETTINGS[configured.engine].speculation(configured)
-    return Conditions(engine=configured.engine, image=configured.image, speculation=speculation)
-
-
-def judge(results: Results, reference: Reference, gpus: list[str]) -> list[Judgement]:
-    """Judge every claim; ``gpus`` are the names of the GPUs that the run had."""
-    return [_judge(claim, results, reference, gpus) for claim in reference.published.claims]
+def judge(results: Results) -> list[Judgement]:
+    """Judge every claim of the publication; none where the run is compared with nothing."""
+    reference = results.reference
+    if reference is None:
+        return []
+    return [_judge(claim, results, reference) for claim in reference.published.claims]
 
 
 def independent(judged: list[Judgement]) -> dict[Verdict, int]:
@@ -96,7 +52,7 @@ def independent(judged: list[Judgement]) -> dict[Verdict, int]:
     return counts
 
 
-def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]) -> Judgement:
+def _judge(claim: Claim, results: Results, reference: Reference) -> Judgement:
     by = claim.measured_by
     if by is None:
         why = claim.not_measured or ""
@@ -109,7 +65,7 @@ def _judge(claim: Claim, results: Results, reference: Reference, gpus: list[str]
         else results.value(recipes[0], workload, by.metric)
     )
     measured = value / by.per if value is not None else None
-    differing = list(_differences(claim, results, reference, workload, recipes, gpus))
+    differing = list(_differences(claim, results, reference, workload, recipes))
     if measured is None:
         missing = [
             why for name in recipes for why in results.why_missing(name, workload, by.metric)
@@ -174,7 +130,6 @@ def _differences(
     reference: Reference,
     workload: str,
     recipes: list[str],
-    gpus: list[str],
 ) -> Iterator[str]:
     """Yield each condition that the claim asks for and the run does not meet, with both sides."""
     by = claim.measured_by
@@ -183,7 +138,7 @@ def _differences(
     sessions = {session.recipe: session for session in results.plan.sessions}
     theirs = reference.published_workloads[by.workload]
     ours = results.plan.workloads.get(workload)
-    hardware = reference.hardware
+    hardware, gpus = reference.hardware, results.gpus
     prefix, here = hardware.gpu_name_prefix, ", ".join(sorted(set(gpus))) or "no GPU"
 
     def differs(condition: Condition, published: object, measured: object) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.results.verdict import Reference, conditions_of
+from harness.results.reference import Reference, conditions_of
 from harness.suite.read import Suite, read_suite
 
 

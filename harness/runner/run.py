@@ -19,8 +19,8 @@ from harness.process import Owner
 from harness.report.render import write_report
 from harness.results.collect import Results
 from harness.results.records import RunRecord, RunState
+from harness.results.reference import Reference
 from harness.results.run_directory import RunDirectory, create, newest
-from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
 from harness.runner.host_lock import HostLock, hold_host

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from harness.results.collect import CellResult, Results
 from harness.results.measurement import Measurement
 from harness.results.records import RunRecord
-from harness.results.verdict import Judgement, Reference, Verdict, band, independent, judge
+from harness.results.reference import Reference
+from harness.results.verdict import Judgement, Verdict, band, independent, judge
 from harness.runner.reference import reference_of
 from harness.suite.plan import Plan
 from harness.suite.published import Claim
@@ -31,7 +32,9 @@ def reference(name: str) -> Reference:
     return found
 
 
-def results(plan: Plan, values: dict[str, dict[str, float]]) -> Results:
+def results(
+    plan: Plan, values: dict[str, dict[str, float]], gpus: list[str], suite: str = B300
+) -> Results:
     """Return results in which each named cell has the given metrics (made up, for the rules)."""
     cells = []
     for cell in plan.cells:
@@ -52,15 +55,23 @@ def results(plan: Plan, values: dict[str, dict[str, float]]) -> Results:
         )
     record = RunRecord(
         run="r", plan_hash="", plan=None, host="h", host_summary="", kit_version="0",
-        kit_commit=None, began="", state="finished",
+        kit_commit=None, began="", state="finished", gpus=tuple(gpus),
     )  # fmt: skip
-    return Results(record=record, plan=plan, cells=tuple(cells))
+    return Results(
+        record=record,
+        plan=plan,
+        cells=tuple(cells),
+        sessions=(),
+        manifests={},
+        reference=reference(suite),
+        host_files=(),
+    )
 
 
 def verdict_of(
     values: dict[str, dict[str, float]], claim: str, gpus: list[str] | None = None
 ) -> Judgement:
-    found = judge(results(planned(B300), values), reference(B300), gpus or GPUS)
+    found = judge(results(planned(B300), values, gpus or GPUS))
     return next(each for each in found if each.claim.id == claim)
 
 
@@ -140,7 +151,7 @@ def test_another_speculation_is_not_comparable() -> None:
         plan, sessions=(dataclasses.replace(first, args=args), *plan.sessions[1:])
     )
     values = {"vllm/1k-1k-c2048": {"output_throughput": 54985.0}}
-    found = judge(results(changed, values), reference(B300), GPUS)
+    found = judge(results(changed, values, GPUS))
     (claim,) = [each for each in found if each.claim.id == "decode.1k-1k-c2048.output"]
     assert claim.verdict == "not comparable"
     assert claim.why == "speculation: dspark with 5 there, none here"
@@ -155,7 +166,7 @@ def test_what_was_not_run_says_why() -> None:
 
 
 def test_independent_measurements_are_counted_once() -> None:
-    found = judge(results(planned(B300), {}), reference(B300), GPUS)
+    found = judge(results(planned(B300), {}, GPUS))
     assert sum(independent(found).values()) == 18
     assert len(found) == 49
 
@@ -166,7 +177,7 @@ def test_on_the_smoke_suite_everything_is_not_comparable_by_name() -> None:
         f"{cell.recipe}/{cell.workload}": {"output_throughput": 5.0, "mean_tpot_ms": 5.0}
         for cell in plan.cells
     }
-    found = judge(results(plan, values), reference("smoke"), [])
+    found = judge(results(plan, values, [], "smoke"))
     assert {each.verdict for each in found} == {"not comparable", "not run"}
     decode = next(each for each in found if each.claim.id == "decode.1k-1k-c2048.output")
     for part in ("gpu: NVIDIA B300 there, no GPU here", "gpu count: 8 there, 0 here",
