@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -22,6 +22,7 @@ from harness.engines.client import ClientModel
 from harness.host.facts import HostFacts
 from harness.runtime.base import Command
 from harness.settings.base import EngineSettings
+from harness.stamped_log import moment_of
 from harness.suite.plan import RequestSet, Session
 
 Kind = Literal["input", "output"]
@@ -36,6 +37,8 @@ class Engine(ABC):
     """A line of a log by which it says that kernels were compiled; None: it never says so."""
     startup: ClassVar[tuple[re.Pattern[str], ...]] = ()
     """Lines of its log that say what its start came to: memory, KV cache, graphs."""
+    driving: ClassVar[Line] = ""
+    """What its ways of driving are, and what stands in the table that compares them."""
     rdma: ClassVar[str | None] = None
     """What it reads over RDMA, for a host that has none; None: it needs none."""
 
@@ -135,10 +138,10 @@ def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def startup_lines(log: Path, engine: Engine) -> Iterator[str]:
-    """Yield what an engine's log says of its start, without the time at which a line arrived."""
-    if not log.exists():
-        return
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
-        if any(pattern.search(line) for pattern in engine.startup):
-            yield line.split(" ", 1)[-1]
+def startup_lines(logs: Iterable[Path], engine: Engine) -> Iterator[str]:
+    """Yield what an engine's logs say of its start, without the times at which lines arrived."""
+    for log in logs:
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+        for line in text.splitlines():
+            if any(pattern.search(line) for pattern in engine.startup):
+                yield line.split(" ", 1)[-1] if moment_of(line) else line

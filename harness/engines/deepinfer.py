@@ -28,6 +28,16 @@ class DeepInfer(InProcessEngine):
     settings: ClassVar[EngineSettings] = DeepInferSettings()
     backend = "harness.inside.deepinfer_rank:DeepInferRank"
     gpu_per_rank = True
+    driving: ClassVar[Line] = (
+        Code("LLM.generate"),
+        " is the call that the package offers; ",
+        Code("step"),
+        (
+            " adds the same requests and steps the engine by hand, so that no decode steps pass "
+            "before the first prefill. Output tok/s, seconds of the whole wave, and engine steps "
+            "of one rank."
+        ),
+    )
     rdma = (
         "DeepInfer reads Engram rows through the NIC on one node too: it needs an mlx5 device with "
         "an active port"

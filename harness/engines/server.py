@@ -91,11 +91,10 @@ class RunningServer:
             self.clock.sleep(POLL_SECONDS)
         return {
             "ready_after_s": round(self.clock.monotonic() - began, 1),
-            "engine": self.engine.settings.product,
             "version": self._version(),
             "identity": self.identity(),
             "port": self.port,
-            "said": list(startup_lines(self.log, self.engine)),
+            "said": list(startup_lines([self.log], self.engine)),
         }
 
     def down(self) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Protocol
+
 from harness.document import DASH, Block, Bullets, Line, Paragraph, Section, Table
 from harness.report.tables import linked, number, ratio
 from harness.results.collect import Results
 from harness.results.verdict import Judgement, independent
+from harness.suite.model import Workload
 from harness.suite.published import Claim
 
 
@@ -59,6 +63,14 @@ def _why(each: Judgement, shared: list[str]) -> str:
     return "; ".join(["as above", *own] if shared else own)
 
 
+class Values(Protocol):
+    """Numbers of cells: those of a run, or those that were published."""
+
+    def value(self, recipe: str, workload: str, metric: str) -> float | None:
+        """Return one number; None where there is none."""
+        ...
+
+
 def residuals(results: Results) -> Section | None:
     """Return the start and tail of each decode row, published and measured.
 
@@ -69,39 +81,25 @@ def residuals(results: Results) -> Section | None:
     reference = results.reference
     if reference is None:
         return None
+    recipes = [
+        recipe
+        for recipe in reference.published_recipes
+        if any(
+            reference.published.value(recipe, each, "mean_tpot_ms") is not None
+            for each in reference.published_workloads
+        )
+    ]
     rows = []
-    for there, workload in reference.published_workloads.items():
+    for recipe, there in itertools.product(recipes, reference.published_workloads):
+        workload = reference.published_workloads[there]
         name = reference.workloads.get(there, there)
         ours = results.plan.workloads.get(name)
-        recipe = reference.recipes.get("vllm", "vllm")
-        if (
-            workload.output_len == 1
-            or ours is None
-            or workload.concurrency is None
-            or ours.concurrency is None
-        ):
+        if workload.output_len == 1 or ours is None:
             continue
-        published = _residual(
-            workload.concurrency,
-            workload.output_len,
-            reference.published.value("vllm", there, "output_throughput"),
-            reference.published.value("vllm", there, "mean_tpot_ms"),
-        )
-        measured = _residual(
-            ours.concurrency,
-            ours.output_len,
-            results.value(recipe, name, "output_throughput"),
-            results.value(recipe, name, "mean_tpot_ms"),
-        )
-        rows.append(
-            (
-                workload.label,
-                f"{workload.concurrency:,}",
-                _seconds(published),
-                f"{ours.concurrency:,}",
-                _seconds(measured),
-            )
-        )
+        published = _residual(reference.published, recipe, there, workload)
+        measured = _residual(results, reference.recipes.get(recipe, recipe), name, ours)
+        label = workload.label if len(recipes) == 1 else f"{recipe}, {workload.label}"
+        rows.append((label, workload.sent, _seconds(published), ours.sent, _seconds(measured)))
     if not rows:
         return None
     header = ("In → Out", "published load", "start and tail", "load here", "start and tail")
@@ -148,12 +146,13 @@ def _measured(each: Judgement) -> Line:
     return linked(number(each.measured, by.metric), each.file)
 
 
-def _residual(
-    concurrency: int, output_len: int, throughput: float | None, tpot_ms: float | None
-) -> float | None:
-    if not throughput or tpot_ms is None:
+def _residual(numbers: Values, recipe: str, name: str, workload: Workload) -> float | None:
+    throughput = numbers.value(recipe, name, "output_throughput")
+    tpot_ms = numbers.value(recipe, name, "mean_tpot_ms")
+    if not throughput or tpot_ms is None or workload.concurrency is None:
         return None
-    return concurrency * output_len / throughput - (output_len - 1) * tpot_ms / 1e3
+    output_len = workload.output_len
+    return workload.concurrency * output_len / throughput - (output_len - 1) * tpot_ms / 1e3
 
 
 def _seconds(value: float | None) -> str:

@@ -24,6 +24,8 @@ from harness.document import (
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.results.records import SessionRecord
+from harness.settings.base import EngineSettings
+from harness.settings.registry import SETTINGS
 from harness.suite.plan import WARMUP, Session
 
 SHOWN = (
@@ -60,12 +62,17 @@ def sessions(results: Results) -> Section | None:
     if not results.sessions:
         return None
     header = ("session", "engine", "ready after", "discarded warm-ups", "same tokens checked")
-    blocks: list[Block] = [Table(header, tuple(map(_session_row, results.sessions)))]
+    engines = {each.recipe: SETTINGS[each.engine] for each in results.plan.sessions}
+    rows = tuple(_session_row(each, engines[each.recipe]) for each in results.sessions)
+    blocks: list[Block] = [Table(header, rows)]
     for record in results.sessions:
         blocks += [
             Paragraph(f"{record.recipe} {record.number}:"),
             CodeBlock(record.command, "sh"),
         ]
+        said = record.startup.get("said")
+        if isinstance(said, list) and said:
+            blocks.append(CodeBlock("\n".join(map(str, said)), "text"))
     client = next(
         (each.record.command for each in results.cells if each.record and each.record.command), ""
     )
@@ -74,18 +81,22 @@ def sessions(results: Results) -> Section | None:
     return Section("Engine sessions", tuple(blocks))
 
 
-def _session_row(record: SessionRecord) -> tuple[Line, ...]:
+def _session_row(record: SessionRecord, engine: EngineSettings) -> tuple[Line, ...]:
     ready, checked = record.startup.get("ready_after_s"), record.tokenize_checked
     warmups: list[Inline] = []
     for name in record.warmups:
         warmups += [", ", Link(_shape(name), f"{record.folder}/{name}")]
     return (
         Link(f"{record.recipe} {record.number}", f"{record.folder}/"),
-        f"{record.startup.get('engine', 'vllm')} {record.startup.get('version')}",
+        f"{engine.product} {record.startup.get('version') or ''}".strip(),
         f"{ready} s" if ready is not None else DASH,
         tuple(warmups[1:]),
-        f"{checked} prompts" if checked is not None else "got the ids themselves",
+        f"{checked} prompts" if checked is not None else _unchecked(engine),
     )
+
+
+def _unchecked(engine: EngineSettings) -> str:
+    return "not checked: it does not say" if engine.served else "got the ids themselves"
 
 
 def _shape(warmup: str) -> str:

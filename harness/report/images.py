@@ -66,7 +66,11 @@ def notes(results: Results) -> Iterator[Line]:
             if label.endswith(NOTE):
                 yield f"Image {name}: {labels[label]}."
     if results.record.privileged:
-        yield "DeepInfer ran in privileged containers, as was asked for with --privileged."
+        needing = [each.recipe for each in results.plan.sessions if each.needs_rdma]
+        yield (
+            f"Containers of {', '.join(dict.fromkeys(needing))} were privileged, as was asked for "
+            "with --privileged."
+        )
 
 
 def _part(record: Part, name: str) -> Part:

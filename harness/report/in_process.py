@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from harness.document import DASH, Code, Line, Link, Paragraph, Section, Table
-from harness.engines.registry import engine_of
+from harness.document import DASH, Block, Line, Link, Paragraph, Section, Table
+from harness.engines.registry import ENGINES, engine_of
 from harness.report.tables import number
 from harness.results.collect import CellResult, Results
 from harness.suite.plan import Session
@@ -19,38 +19,29 @@ def driving(results: Results) -> Section | None:
 
     How much of a published gap is the way of driving is then a measured number.
     """
-    rows = []
-    for called, stepped in _pairs(results.plan.sessions):
-        workloads = [cell.workload for cell in stepped.cells]
-        for workload in dict.fromkeys(workloads):
-            ours, theirs = (
-                _first(results, session.recipe, workload) for session in (stepped, called)
-            )
-            if ours is None or theirs is None:
-                continue
-            rows.append((f"{called.recipe}, {workload}", *_cells(theirs), *_cells(ours)))
-    if not rows:
-        return None
-    header = ("engine, workload", "generate", "wave", "steps", "step", "wave", "steps")
-    text = (
-        Code("LLM.generate"),
-        " is the call that the package offers; ",
-        Code("step"),
-        (
-            " adds the same requests and steps the engine by hand, so that no decode steps pass "
-            "before the first prefill. Output tok/s, seconds of the whole wave, and engine steps "
-            "of one rank."
-        ),
-    )
-    return Section("Two ways of driving", (Paragraph(text), Table(header, tuple(rows))))
+    blocks: list[Block] = []
+    for name, sessions in results.plan.by_engine.items():
+        engine = ENGINES[name]
+        for one, other in itertools.combinations(engine.settings.drives, 2):
+            if rows := tuple(_driven(results, sessions, one, other)):
+                header = ("engine, workload", one, "wave", "steps", other, "wave", "steps")
+                blocks += [Paragraph(engine.driving), Table(header, rows)]
+    return Section("Two ways of driving", tuple(blocks)) if blocks else None
 
 
-def _pairs(sessions: tuple[Session, ...]) -> Iterator[tuple[Session, Session]]:
-    """Yield sessions that differ in nothing but the way of driving: generate first, then step."""
-    for called, stepped in itertools.permutations(sessions, 2):
-        same = (called.image, called.args, called.env) == (stepped.image, stepped.args, stepped.env)
-        if same and (called.drive, stepped.drive) == ("generate", "step"):
-            yield called, stepped
+def _driven(
+    results: Results, sessions: Sequence[Session], one: str, other: str
+) -> Iterator[tuple[Line, ...]]:
+    """Yield the cells that two of ``sessions`` measured which differ in their drive alone."""
+    for first, second in itertools.permutations(sessions, 2):
+        same = (first.image, first.args, first.env) == (second.image, second.args, second.env)
+        if not same or (first.drive, second.drive) != (one, other):
+            continue
+        for workload in dict.fromkeys(cell.workload for cell in second.cells):
+            found = [_first(results, each.recipe, workload) for each in (first, second)]
+            cells = [each for each in found if each is not None]
+            if len(cells) == len(found):
+                yield (f"{first.recipe}, {workload}", *_cells(cells[0]), *_cells(cells[1]))
 
 
 def _first(results: Results, recipe: str, workload: str) -> CellResult | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from harness.document import Bullets, Code, Line, Section, prose
 from harness.report import images, in_process
 from harness.results.collect import Results
+from harness.settings.registry import SETTINGS
 from harness.suite.plan import Plan
 
 
@@ -44,8 +45,8 @@ def _definitions(plan: Plan) -> Iterator[Line]:
         "TPOT is the mean over requests of (last token - first token) / (tokens - 1); with one "
         "output token per request there is none."
     )
-    yield _warmup(plan)
-    yield "No temperature is sent; every engine takes the model's own generation config."
+    yield f"{_warmup(plan)} {_prefix_caching(plan)}"
+    yield f"No temperature is sent; {_sampling(plan)}."
 
 
 def _warmup(plan: Plan) -> str:
@@ -55,6 +56,20 @@ def _warmup(plan: Plan) -> str:
         f"{plan.warmup.prompts} discarded requests" if plan.warmup.prompts else "a discarded wave"
     )
     return (
-        f"Before its cells each session served {requests} for each shape, with other "
-        f"prompts{cut}. Prefix caching is off."
+        f"Before its cells each session served {requests} for each shape, with other prompts{cut}."
     )
+
+
+def _prefix_caching(plan: Plan) -> str:
+    on = [each.recipe for each in plan.sessions if SETTINGS[each.engine].prefix_caching(each)]
+    if not on:
+        return "Prefix caching is off."
+    recipes = ", ".join(dict.fromkeys(on))
+    return f"Prefix caching is on for {recipes}: a prompt that came before is not computed again."
+
+
+def _sampling(plan: Plan) -> str:
+    taken = {each.recipe: SETTINGS[each.engine].sampling(each) for each in plan.sessions}
+    if len(set(taken.values())) == 1:
+        return f"every engine takes {next(iter(taken.values()))}"
+    return "; ".join(f"{recipe} takes {sampling}" for recipe, sampling in taken.items())

@@ -92,7 +92,7 @@ def _judge(claim: Claim, results: Results, reference: Reference) -> Judgement:
 def _decide(claim: Claim, better: Better, measured: float) -> tuple[Verdict, str]:
     """Compare with the claim's band: its tolerance on either side of what may have been rounded."""
     low, high = band(claim)
-    where = f"one session; {low:,.4g} to {high:,.4g} counts as the same"
+    where = f"one session; {_figure(low)} to {_figure(high)} counts as the same"
     if low <= measured <= high:
         return "within", where
     above = measured > high
@@ -102,6 +102,11 @@ def _decide(claim: Claim, better: Better, measured: float) -> tuple[Verdict, str
         "neither": ("higher", "lower"),
     }
     return names[better][0 if above else 1], where
+
+
+def _figure(value: float) -> str:
+    """Write a bound: four figures, and no exponent where a number is large."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def band(claim: Claim) -> tuple[float, float]:

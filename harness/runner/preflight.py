@@ -136,7 +136,7 @@ def require(found: list[Check], progress: Progress) -> None:
 
 def needs_rdma(session: Session) -> bool:
     """Return whether the session's engine reads over RDMA."""
-    return session.container is not None and session.container.rdma
+    return session.needs_rdma
 
 
 def without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:

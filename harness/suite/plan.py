@@ -101,6 +101,11 @@ class Session:
     warmup_s: float
     cells: tuple[Cell, ...]
 
+    @property
+    def needs_rdma(self) -> bool:
+        """Whether its engine reads over RDMA."""
+        return self.container is not None and self.container.rdma
+
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
@@ -136,6 +141,14 @@ class Plan:
     def cells(self) -> tuple[Cell, ...]:
         """All cells in the order in which they run."""
         return tuple(cell for session in self.sessions for cell in session.cells)
+
+    @property
+    def by_engine(self) -> Mapping[str, Sequence[Session]]:
+        """The sessions of each engine, by its name."""
+        found: dict[str, list[Session]] = {}
+        for session in self.sessions:
+            found.setdefault(session.engine, []).append(session)
+        return found
 
     @property
     def request_sets(self) -> tuple[RequestSet, ...]:

@@ -99,7 +99,7 @@ def test_run_is_measured_and_reported(double: Kit) -> None:
     assert "DeepInfer `DEEPINFER_USE_MULTIMODAL_POOL` departs from the default" in report
     assert "TTFT and TPOT are not measured there" in report
     assert "| `drive generate` | a test |" in report
-    assert "| deepinfer 0.1.0 |" in report
+    assert "| DeepInfer 0.1.0 |" in report
     called = outcome.results.of("called", "128-8-c4")[0].measurement
     stepped = outcome.results.of("stepped", "128-8-c4")[0].measurement
     assert called is not None

@@ -1,0 +1,1 @@
+"""An engine with a server, one without, and a metric, as somebody else would add them."""
