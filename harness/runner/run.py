@@ -11,14 +11,13 @@ from harness.clock import Clock, stamp
 from harness.console import Progress
 from harness.engines.vllm_server import free_port
 from harness.errors import EngineError, HostError, KitError
-from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
 from harness.process import Owner
 from harness.report.render import write_report
 from harness.results.collect import Results
 from harness.results.records import RunRecord, RunState
-from harness.results.run_directory import RunDirectory, create, newest
+from harness.results.run_directory import RunDirectory, newest
 from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
@@ -26,6 +25,7 @@ from harness.runner.host_lock import HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.prompts import ensure_prompts
+from harness.runner.run_writer import RunWriter, create
 from harness.runner.server_session import ServerSession
 from harness.runner.session_steps import session_steps
 from harness.runner.site import Site
@@ -109,17 +109,17 @@ class Reproduction:
 
     def _open(self, directory: RunDirectory) -> None:
         """Write the run's own facts, or take up those of the run that goes on."""
+        writer = RunWriter(directory)
         if directory.record_file.exists():
-            record = directory.record()
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
             self._end(directory)
+            writer.go_on()
         else:
-            record = self._new_record(directory)
+            writer.begin(self._new_record(directory))
         if self.reference is not None:
-            write_json(directory.published_file, self.reference.model_dump(mode="json"))
-        directory.save(record.model_copy(update={"state": "running", "ended": None}))
+            writer.publication(self.reference)
 
     def _new_record(self, directory: RunDirectory) -> RunRecord:
         facts = self.host.facts
@@ -152,7 +152,7 @@ class Reproduction:
             model_folder=self.site.model_folder(self.plan, directory),
         )
         try:
-            directory.save_host(self.host)
+            context.writer.host(self.host)
             _measure(*prepare(context, self.site, unfit))
         except BaseException as error:
             _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
@@ -203,7 +203,7 @@ def _start_session(context: Context, session: Session, cells: Sequence[Cell]) ->
     Raises:
         EngineError: it did not start, or stopped in between.
     """
-    number, _ = context.directory.new_session(session.recipe)
+    number = context.writer.new_session(session.recipe)
     steps = session_steps(context.planned, session, cells, number=number, port=free_port())
     if isinstance(steps, ServerSteps):
         ServerSession(context, steps).run()
@@ -213,10 +213,8 @@ def _start_session(context: Context, session: Session, cells: Sequence[Cell]) ->
 
 def _close(context: Context, state: RunState) -> Results:
     """Write the run's state and the report of what there is."""
-    directory = context.directory
-    ended = {"state": state, "ended": stamp(context.clock.now())}
-    directory.save(directory.record().model_copy(update=ended))
-    return write_report(directory)
+    context.writer.close(state, stamp(context.clock.now()))
+    return write_report(context.directory)
 
 
 def kit_commit() -> str | None:

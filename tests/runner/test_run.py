@@ -57,7 +57,7 @@ def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     assert record["schema_version"] == 1
     assert record["plan_hash"] == kit.plan().hash()
     assert record["images"] == {"vllm-cpu": {"image": "vllm-cpu", "torch": []}}
-    assert outcome.directory.plan() == kit.plan()
+    assert outcome.directory.plan_of(outcome.directory.record()) == kit.plan()
 
 
 def test_engines_get_the_same_prompts(kit: Kit) -> None:
