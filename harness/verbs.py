@@ -30,6 +30,7 @@ from harness.runner.dry_run import DryRun
 from harness.runner.planned_run import PlannedRun
 from harness.runner.reference import reference_of
 from harness.runner.run import Reproduction
+from harness.runner.runtimes import RUNTIMES
 from harness.runner.site import Site
 from harness.runtime.base import Lines
 from harness.runtime.docker_engine import connect
@@ -255,7 +256,7 @@ def _print_commands(options: argparse.Namespace, plan: Plan, console: Console) -
     directory = RunDirectory(_reports(options) / f"{plan.suite}-RUN")
     site = _site(options)
     owner = Owner("dry-run", Path(os.devnull), clock)
-    lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
+    lines: Lines = RUNTIMES[plan.runtime](site, owner=owner, clock=clock, progress=progress)
     run = PlannedRun(
         plan=plan, directory=directory, model_folder=site.model_folder(plan, directory)
     )

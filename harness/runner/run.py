@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clock import Clock, stamp
@@ -26,6 +26,7 @@ from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.prompts import ensure_prompts
 from harness.runner.run_writer import RunWriter, create
+from harness.runner.runtimes import RUNTIMES, Runtimes
 from harness.runner.server_session import ServerSession
 from harness.runner.session_steps import session_steps
 from harness.runner.site import Site
@@ -56,6 +57,7 @@ class Reproduction:
     reference: Reference | None
     clock: Clock
     progress: Progress
+    runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
     def run(self, *, fresh: bool) -> Outcome:
         """Measure, or go on with the plan's newest run on this host that is not finished.
@@ -99,9 +101,8 @@ class Reproduction:
             self.progress.say(f"Ended what a killed run left behind: {ended} in all.")
 
     def _runtime(self, owner: Owner) -> Runtime:
-        return self.site.runtime(
-            self.plan.runtime, owner=owner, clock=self.clock, progress=self.progress
-        )
+        make = self.runtimes[self.plan.runtime]
+        return make(self.site, owner=owner, clock=self.clock, progress=self.progress)
 
     def _owner(self, directory: RunDirectory) -> Owner:
         # By its path: in another clone, a run of the same second has the same name.

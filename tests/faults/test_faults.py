@@ -27,7 +27,7 @@ from tests.test_cli import call, command, environment
 
 @pytest.fixture
 def quick(kit: Kit) -> Kit:
-    kit.make_runtime = InProcessRuntime
+    kit.runtimes = {"local": InProcessRuntime()}
     kit.clock = FixedClock()
     return kit
 
