@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,12 +22,12 @@ from harness.results.run_directory import RunDirectory, newest
 from harness.results.verdict import Reference
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
-from harness.runner.host_lock import HostLock, hold_host
+from harness.runner.host_lock import Holder, HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.prompts import ensure_prompts
 from harness.runner.run_writer import RunWriter, create
-from harness.runner.runtimes import RUNTIMES, Runtimes
+from harness.runner.runtimes import RUNTIMES, RuntimeName, Runtimes
 from harness.runner.server_session import ServerSession
 from harness.runner.session_steps import session_steps
 from harness.runner.site import Site
@@ -73,35 +74,52 @@ class Reproduction:
         check_space(self.site.reports, RUN_BYTES, "a run directory")
         unfit = preflight(self.plan, self.host.facts, self.site, self.progress)
         with hold_host(self.site.lock) as lock:
-            self._end_leftovers(lock)
+            if lock.killed is not None:
+                self._end_killed(lock, lock.killed)
             directory = found or create(
                 self.site.reports, self.plan, self.host.facts.host_id, self.clock.now()
             )
-            lock.describe(directory.path)
-            self._open(directory)
-            results = self._carry_out(directory, unfit)
+            lock.describe(directory.path, self.plan.runtime)
+            try:
+                self._open(directory)
+                results = self._carry_out(directory, unfit)
+            except BaseException:
+                # An interrupt can fall between a start and its record, and a daemon can go away
+                # before its container is removed.
+                lock.leftovers = True
+                with contextlib.suppress(KitError):
+                    self._end(directory, self.plan.runtime)
+                    lock.leftovers = False
+                raise
         return Outcome(directory=directory, results=results, already_finished=False)
 
     def _newest(self) -> RunDirectory | None:
         return newest(self.site.reports, self.plan.hash(), self.host.facts.host_id)
 
-    def _end_leftovers(self, lock: HostLock) -> None:
-        """End what the last run on this host left behind, if it was killed."""
-        if lock.killed is None:
-            return
-        self._end(RunDirectory(Path(lock.killed.run)))
+    def _end_killed(self, lock: HostLock, killed: Holder) -> None:
+        """End what the last run on this host left behind, in whichever runtime it was.
 
-    def _end(self, directory: RunDirectory) -> None:
-        """End the processes, and the containers, that a run left behind."""
+        Raises:
+            HostError: that runtime does not answer, so its engines may still use the host.
+        """
+        try:
+            self._end(RunDirectory(Path(killed.run)), killed.runtime)
+        except KitError as error:
+            raise HostError(
+                f"what the killed run {killed.run} left behind could not be ended: {error.what}",
+                usually="Docker was stopped since, and containers can outlive it (live-restore)",
+                next_step=f"start Docker again; where it is gone for good: rm {lock.holder_file}",
+            ) from error
+        lock.leftovers = False
+
+    def _end(self, directory: RunDirectory, runtime: RuntimeName) -> None:
+        """End the processes and containers that a run left behind in its runtime."""
         owner = self._owner(directory)
-        ended = len(owner.end_leftovers())
-        if self.plan.runtime == "docker":
-            ended += self._runtime(owner).end_leftovers(owner)
-        if ended:
-            self.progress.say(f"Ended what a killed run left behind: {ended} in all.")
+        if ended := self._runtime(runtime, owner).end_leftovers(owner):
+            self.progress.say(f"Ended what run {directory.path.name} left behind: {ended} in all.")
 
-    def _runtime(self, owner: Owner) -> Runtime:
-        make = self.runtimes[self.plan.runtime]
+    def _runtime(self, name: RuntimeName, owner: Owner) -> Runtime:
+        make = self.runtimes[name]
         return make(self.site, owner=owner, clock=self.clock, progress=self.progress)
 
     def _owner(self, directory: RunDirectory) -> Owner:
@@ -115,7 +133,7 @@ class Reproduction:
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
-            self._end(directory)
+            self._end(directory, self.plan.runtime)
             writer.go_on()
         else:
             writer.begin(self._new_record(directory))
@@ -146,7 +164,7 @@ class Reproduction:
         context = Context(
             plan=self.plan,
             directory=directory,
-            runtime=self._runtime(owner),
+            runtime=self._runtime(self.plan.runtime, owner),
             owner=owner,
             clock=self.clock,
             progress=self.progress,
