@@ -90,6 +90,19 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def remove_file(path: Path) -> None:
+    """Remove a file, where it is there.
+
+    Raises:
+        HostError: as `write_text`.
+    """
+    try:
+        _step("remove", path)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise write_error(path, error) from error
+
+
 def append_line(path: Path, line: str) -> None:
     """Append one line and make it durable; a crash can tear at most the last line.
 

@@ -41,6 +41,7 @@ from harness.runner.dry_run import DryRun
 from harness.runner.planned_run import PlannedRun
 from harness.runner.reference import reference_of
 from harness.runner.run import Reproduction
+from harness.runner.runtimes import RUNTIMES
 from harness.runner.site import Site
 from harness.runtime.base import Lines
 from harness.runtime.docker_engine import connect
@@ -206,11 +207,11 @@ def _print_commands(selection: Selection, plan: Plan, console: Console) -> int:
     progress = ConsoleProgress(console, clock)
     directory = RunDirectory(_reports(selection) / f"{plan.suite}-RUN")
     site = _site(selection)
+    owner = Owner("dry-run", Path(os.devnull), clock)
+    lines: Lines = RUNTIMES[plan.runtime](site, owner=owner, clock=clock, progress=progress)
     run = PlannedRun(
         plan=plan, directory=directory, model_folder=site.model_folder(plan, directory)
     )
-    owner = Owner("dry-run", Path(os.devnull), clock)
-    lines: Lines = site.runtime(plan.runtime, owner=owner, clock=clock, progress=progress)
     own_model = site.model is not None
     _print(DryRun(run=run, lines=lines, rdma=site.rdma, own_model=own_model).commands())
     return EXIT_MEASURED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,11 +17,10 @@ from harness.host.facts import HostFacts, HostReading
 from harness.process import OWNER_VARIABLE
 from harness.results.reference import Reference
 from harness.runner.run import Outcome, Reproduction
+from harness.runner.runtimes import RUNTIMES, Runtimes
 from harness.runner.site import Site
-from harness.runtime.base import Runtime
 from harness.runtime.environment import COMPLETE, Environment
 from harness.runtime.images import LOCK, LOCK_FILE, Images
-from harness.runtime.local import LocalRuntime
 from harness.suite.plan import Plan
 from harness.suite.planner import Choice, make_plan
 from harness.suite.read import read_suite
@@ -137,7 +135,7 @@ class Kit:
     progress: QuietProgress = field(default_factory=QuietProgress)
     clock: Clock = field(default_factory=SystemClock)
     reference: Reference | None = None
-    make_runtime: Callable[..., Runtime] = LocalRuntime
+    runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
     @property
     def site(self) -> Site:
@@ -146,7 +144,6 @@ class Kit:
             cache=self.folder / "cache",
             images=Images(self.folder / "docker"),
             lock=self.folder / "host.lock",
-            make_runtime=self.make_runtime,
         )
 
     def write_suite(self) -> None:
@@ -201,6 +198,7 @@ class Kit:
             reference=self.reference,
             clock=self.clock,
             progress=self.progress,
+            runtimes=self.runtimes,
         ).run(fresh=fresh)
 
     def runs(self) -> list[Path]:

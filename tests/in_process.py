@@ -9,6 +9,7 @@ from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 from harness.process import Owner, Tick
+from harness.runner.site import Site
 from harness.runtime.base import Command
 from tests.resources import fake_engine
 
@@ -81,8 +82,12 @@ class InProcessRuntime:
 
     name = "local"
 
-    def __init__(self, **_: object) -> None:
+    def __init__(self) -> None:
         self.started: list[Command] = []
+
+    def __call__(self, site: Site, **_: object) -> InProcessRuntime:
+        """Stand in a registry of runtimes for its own maker."""
+        return self
 
     def prepare(self, image: str) -> Mapping[str, str]:
         return {"image": image}

@@ -1,18 +1,18 @@
-"""A run directory: one execution of a suite on one host, and the only state there is."""
+"""A run directory: one execution of a suite on one host, and the only state there is.
+
+It is read here; `harness.runner.run_writer` writes it.
+"""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from harness.errors import UsageError
-from harness.files import make_folder, not_ours, read_record, write_json, write_text
-from harness.host.facts import HostReading
-from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord, session_folder
+from harness.files import not_ours, read_record
+from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord
 from harness.results.reference import Reference
 from harness.suite.plan import Cell, Plan, RequestSet, plan_from_json
 
@@ -57,13 +57,6 @@ class RunDirectory:
     def cell(self, cell: Cell) -> Path:
         return self.path / cell.folder
 
-    def new_session(self, recipe: str) -> tuple[int, Path]:
-        """Return number and folder of the next engine start of ``recipe``."""
-        number = 1
-        while (folder := self.path / session_folder(recipe, number)).exists():
-            number += 1
-        return number, make_folder(folder)
-
     def record(self) -> RunRecord:
         """Read run.json.
 
@@ -83,14 +76,6 @@ class RunDirectory:
         """The publication that this run is compared with."""
         return self.path / "published.json"
 
-    def plan(self) -> Plan:
-        """Rebuild the plan that this run carries out.
-
-        Raises:
-            UsageError: as `load_record`.
-        """
-        return self.plan_of(self.record())
-
     def plan_of(self, record: RunRecord) -> Plan:
         """Rebuild the plan from a record that was read already.
 
@@ -102,28 +87,17 @@ class RunDirectory:
         except ValidationError as error:
             raise not_ours(self.record_file, error) from error
 
-    def save(self, record: RunRecord) -> None:
-        write_json(self.record_file, record.model_dump(mode="json"))
-
-    def save_cell(self, cell: Cell, record: CellRecord) -> None:
-        """Write cell.json: from now on the cell is finished."""
-        write_json(self._cell_file(cell), record.model_dump(mode="json"))
-
-    def save_session(self, record: SessionRecord) -> None:
-        """Write session.json, once the engine is up and warm."""
-        path = self.path / record.folder / "session.json"
-        write_json(path, record.model_dump(mode="json"))
-
-    def _cell_file(self, cell: Cell) -> Path:
+    def cell_file(self, cell: Cell) -> Path:
+        """The record of a cell."""
         return self.cell(cell) / "cell.json"
 
     def finished(self, cell: Cell) -> bool:
         """Return whether ``cell`` has its cell.json, which is written last."""
-        return self._cell_file(cell).exists()
+        return self.cell_file(cell).exists()
 
     def cell_record(self, cell: Cell) -> CellRecord | None:
         """Read the record of a finished cell; None where it is not finished."""
-        path = self._cell_file(cell)
+        path = self.cell_file(cell)
         return read_record(path, CellRecord) if path.exists() else None
 
     def manifest(self, request_set: RequestSet) -> Manifest | None:
@@ -149,34 +123,6 @@ class RunDirectory:
         """Return the paths, below the run directory, of all that was read of the host."""
         found = sorted((self.path / "host").glob("*"))
         return tuple(path.relative_to(self.path).as_posix() for path in found)
-
-    def save_host(self, reading: HostReading) -> None:
-        """Write what the host is, and the raw texts that it was read from."""
-        facts = reading.facts
-        summary: dict[str, JsonValue] = {
-            "host_id": facts.host_id,
-            "cpu": facts.cpu,
-            "cores": facts.cores,
-            "memory_gib": round(facts.memory_gib, 1),
-            "system": facts.system,
-            "kernel": facts.kernel,
-            "python": facts.python,
-            "gpus": [f"{gpu.name}, {gpu.memory_mib} MiB, {gpu.driver}" for gpu in facts.gpus],
-        }
-        write_json(self.path / "host" / "host.json", summary)
-        for name, text in reading.raw.items():
-            write_text(self.path / "host" / name, text)
-
-
-def create(reports: Path, plan: Plan, host_id: str, began: datetime) -> RunDirectory:
-    """Return a new, still empty run directory."""
-    name = f"{plan.suite}-{began:%Y%m%dT%H%M%SZ}-{host_id}"
-    path = reports / name
-    for count in itertools.count(2):
-        if not path.exists():
-            break
-        path = reports / f"{name}-{count}"
-    return RunDirectory(make_folder(path))
 
 
 def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:

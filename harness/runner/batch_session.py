@@ -70,7 +70,7 @@ class BatchSession:
                 },
                 warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in step.warmups),
             )
-            context.directory.save_session(record)
+            context.writer.session(record)
             for cell in step.cells:
                 self._measure(cell, record, events)
             for _ in events:  # to the launcher's own end, so that its exit is seen
@@ -104,7 +104,7 @@ class BatchSession:
             engine_before=engine,
             engine_after="gone" if reason else engine,
         )
-        self.context.directory.save_cell(cell, record)
+        self.context.writer.cell(cell, record)
 
 
 def _moment(event: Event) -> str:

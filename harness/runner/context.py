@@ -12,6 +12,7 @@ from harness.files import make_folder, write_json
 from harness.process import Owner, Running
 from harness.results.run_directory import RunDirectory
 from harness.runner.planned_run import PlannedRun
+from harness.runner.run_writer import RunWriter
 from harness.runner.steps import CommandStep
 from harness.runtime.base import Runtime
 from harness.stamped_log import log_tail
@@ -34,6 +35,11 @@ class Context:
     def planned(self) -> PlannedRun:
         """What the run's steps follow from."""
         return PlannedRun(plan=self.plan, directory=self.directory, model_folder=self.model_folder)
+
+    @property
+    def writer(self) -> RunWriter:
+        """Who writes the run's records."""
+        return RunWriter(self.directory)
 
     def lay_out(self, step: CommandStep) -> None:
         """Make what a step's command takes for granted: its folders and job files."""

@@ -1,7 +1,8 @@
 """One run at a time on a host: two would share its cores, GPUs and memory, and measure each other.
 
 The lock is the kernel's (flock through filelock), so it ends with its process, however that ends.
-Beside it stands who holds it; where that file is left behind, its run was killed.
+Beside it stands who holds it; that file is left behind by a run that was killed, or that could not
+end what it started, and by no other.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 import filelock
 
 from harness.errors import HostError
-from harness.files import write_json
+from harness.files import remove_file, write_json
 
 
 def default_lock() -> Path:
@@ -31,19 +33,28 @@ class Holder:
 
     pid: int
     run: str
+    runtime: Literal["local", "docker"]
+    """Where what it started is to be looked for."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class HostLock:
     """The lock while it is held."""
 
     path: Path
     killed: Holder | None
     """The holder before us, where it could not say goodbye."""
+    leftovers: bool
+    """Whether something that a run started may still be there: then who holds it stays known."""
 
-    def describe(self, run: Path) -> None:
+    @property
+    def holder_file(self) -> Path:
+        """Where it stands who holds the host."""
+        return _holder_file(self.path)
+
+    def describe(self, run: Path, runtime: Literal["local", "docker"]) -> None:
         """Write down for which run the host is held."""
-        write_json(_holder_file(self.path), {"pid": os.getpid(), "run": str(run)})
+        write_json(self.holder_file, asdict(Holder(os.getpid(), str(run), runtime)))
 
 
 @contextlib.contextmanager
@@ -64,11 +75,16 @@ def hold_host(path: Path) -> Iterator[HostLock]:
             usually="a run is under way in another terminal, or another user's",
             next_step=f"wait for it, or look: ps -p {holder.pid}" if holder else "wait for it",
         ) from error
+    killed = _read(path)
+    held = HostLock(path, killed, leftovers=killed is not None)
     try:
-        yield HostLock(path, killed=_read(path))
-        _holder_file(path).unlink(missing_ok=True)
+        yield held
     finally:
-        lock.release()
+        try:
+            if not held.leftovers:
+                remove_file(held.holder_file)
+        finally:
+            lock.release()
 
 
 def _holder_file(path: Path) -> Path:

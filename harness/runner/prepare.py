@@ -64,10 +64,7 @@ def prepare(
         ImageError: an image or the model could not be made ready, or is not what is pinned.
     """
     for step in prepare_images(context.planned):
-        evidence = context.runtime.prepare(step.image)
-        record = context.directory.record()
-        images = {**record.images, step.image: dict(evidence)}
-        context.directory.save(record.model_copy(update={"images": images}))
+        context.writer.image(step.image, context.runtime.prepare(step.image))
     _copy(copy_code(context.planned))
     if unfit is None:
         context, unfit = _settle(context, site)
@@ -91,8 +88,7 @@ def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
             raise
         context.progress.say(error.render())
         return context, error
-    record = directory.record()
-    directory.save(record.model_copy(update={"rdma": tuple(settled.reasons())}))
+    context.writer.rdma(settled.reasons())
     return replace(context, runtime=context.runtime.with_rdma(settled)), None
 
 
@@ -113,5 +109,4 @@ def _prepare_model(context: Context, site: Site) -> None:
         return
     store = HubStore(cache=site.cache, clock=context.clock, progress=context.progress)
     _, evidence = store.ensure(step.model, step.folder if step.own else None)
-    record = context.directory.record()
-    context.directory.save(record.model_copy(update={"model": evidence}))
+    context.writer.model(evidence)

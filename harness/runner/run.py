@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clock import Clock, stamp
@@ -12,7 +13,6 @@ from harness.console import Progress
 from harness.data import clone
 from harness.engines.server import free_port
 from harness.errors import EngineError, HostError, KitError
-from harness.files import write_json
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
 from harness.process import Owner
@@ -20,13 +20,15 @@ from harness.report.render import write_report
 from harness.results.collect import Results
 from harness.results.records import RunRecord, RunState
 from harness.results.reference import Reference
-from harness.results.run_directory import RunDirectory, create, newest
+from harness.results.run_directory import RunDirectory, newest
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
-from harness.runner.host_lock import HostLock, hold_host
+from harness.runner.host_lock import Holder, HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.prompts import ensure_prompts
+from harness.runner.run_writer import RunWriter, create
+from harness.runner.runtimes import RUNTIMES, RuntimeName, Runtimes
 from harness.runner.server_session import ServerSession
 from harness.runner.session_steps import session_steps
 from harness.runner.site import Site
@@ -57,6 +59,7 @@ class Reproduction:
     reference: Reference | None
     clock: Clock
     progress: Progress
+    runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
     def run(self, *, fresh: bool) -> Outcome:
         """Measure, or go on with the plan's newest run on this host that is not finished.
@@ -72,37 +75,53 @@ class Reproduction:
         check_space(self.site.reports, RUN_BYTES, "a run directory")
         unfit = preflight(self.plan, self.host.facts, self.site, self.progress)
         with hold_host(self.site.lock) as lock:
-            self._end_leftovers(lock)
+            if lock.killed is not None:
+                self._end_killed(lock, lock.killed)
             directory = found or create(
                 self.site.reports, self.plan, self.host.facts.host_id, self.clock.now()
             )
-            lock.describe(directory.path)
-            self._open(directory)
-            results = self._carry_out(directory, unfit)
+            lock.describe(directory.path, self.plan.runtime)
+            try:
+                self._open(directory)
+                results = self._carry_out(directory, unfit)
+            except BaseException:
+                # An interrupt can fall between a start and its record, and a daemon can go away
+                # before its container is removed.
+                lock.leftovers = True
+                with contextlib.suppress(KitError):
+                    self._end(directory, self.plan.runtime)
+                    lock.leftovers = False
+                raise
         return Outcome(directory=directory, results=results, already_finished=False)
 
     def _newest(self) -> RunDirectory | None:
         return newest(self.site.reports, self.plan.hash(), self.host.facts.host_id)
 
-    def _end_leftovers(self, lock: HostLock) -> None:
-        """End what the last run on this host left behind, if it was killed."""
-        if lock.killed is None:
-            return
-        self._end(RunDirectory(Path(lock.killed.run)))
+    def _end_killed(self, lock: HostLock, killed: Holder) -> None:
+        """End what the last run on this host left behind, in whichever runtime it was.
 
-    def _end(self, directory: RunDirectory) -> None:
-        """End the processes, and the containers, that a run left behind."""
+        Raises:
+            HostError: that runtime does not answer, so its engines may still use the host.
+        """
+        try:
+            self._end(RunDirectory(Path(killed.run)), killed.runtime)
+        except KitError as error:
+            raise HostError(
+                f"what the killed run {killed.run} left behind could not be ended: {error.what}",
+                usually="Docker was stopped since, and containers can outlive it (live-restore)",
+                next_step=f"start Docker again; where it is gone for good: rm {lock.holder_file}",
+            ) from error
+        lock.leftovers = False
+
+    def _end(self, directory: RunDirectory, runtime: RuntimeName) -> None:
+        """End the processes and containers that a run left behind in its runtime."""
         owner = self._owner(directory)
-        ended = len(owner.end_leftovers())
-        if self.plan.runtime == "docker":
-            ended += self._runtime(owner).end_leftovers(owner)
-        if ended:
-            self.progress.say(f"Ended what a killed run left behind: {ended} in all.")
+        if ended := self._runtime(runtime, owner).end_leftovers(owner):
+            self.progress.say(f"Ended what run {directory.path.name} left behind: {ended} in all.")
 
-    def _runtime(self, owner: Owner) -> Runtime:
-        return self.site.runtime(
-            self.plan.runtime, owner=owner, clock=self.clock, progress=self.progress
-        )
+    def _runtime(self, name: RuntimeName, owner: Owner) -> Runtime:
+        make = self.runtimes[name]
+        return make(self.site, owner=owner, clock=self.clock, progress=self.progress)
 
     def _owner(self, directory: RunDirectory) -> Owner:
         # By its path: in another clone, a run of the same second has the same name.
@@ -110,17 +129,17 @@ class Reproduction:
 
     def _open(self, directory: RunDirectory) -> None:
         """Write the run's own facts, or take up those of the run that goes on."""
+        writer = RunWriter(directory)
         if directory.record_file.exists():
-            record = directory.record()
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
-            self._end(directory)
+            self._end(directory, self.plan.runtime)
+            writer.go_on()
         else:
-            record = self._new_record(directory)
+            writer.begin(self._new_record(directory))
         if self.reference is not None:
-            write_json(directory.published_file, self.reference.model_dump(mode="json"))
-        directory.save(record.model_copy(update={"state": "running", "ended": None}))
+            writer.publication(self.reference)
 
     def _new_record(self, directory: RunDirectory) -> RunRecord:
         facts = self.host.facts
@@ -146,14 +165,14 @@ class Reproduction:
         context = Context(
             plan=self.plan,
             directory=directory,
-            runtime=self._runtime(owner),
+            runtime=self._runtime(self.plan.runtime, owner),
             owner=owner,
             clock=self.clock,
             progress=self.progress,
             model_folder=self.site.model_folder(self.plan, directory),
         )
         try:
-            directory.save_host(self.host)
+            context.writer.host(self.host)
             _measure(*prepare(context, self.site, unfit))
         except BaseException as error:
             _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
@@ -204,7 +223,7 @@ def _start_session(context: Context, session: Session, cells: Sequence[Cell]) ->
     Raises:
         EngineError: it did not start, or stopped in between.
     """
-    number, _ = context.directory.new_session(session.recipe)
+    number = context.writer.new_session(session.recipe)
     steps = session_steps(context.planned, session, cells, number=number, port=free_port())
     if isinstance(steps, ServerSteps):
         ServerSession(context, steps).run()
@@ -214,10 +233,8 @@ def _start_session(context: Context, session: Session, cells: Sequence[Cell]) ->
 
 def _close(context: Context, state: RunState) -> Results:
     """Write the run's state and the report of what there is."""
-    directory = context.directory
-    ended = {"state": state, "ended": stamp(context.clock.now())}
-    directory.save(directory.record().model_copy(update=ended))
-    return write_report(directory)
+    context.writer.close(state, stamp(context.clock.now()))
+    return write_report(context.directory)
 
 
 def kit_commit() -> str | None:

@@ -87,7 +87,7 @@ class ServerSession:
             warmups=steps.warm_up.results,
             tokenize_checked=checked,
         )
-        context.directory.save_session(record)
+        context.writer.session(record)
         return record
 
     def _send_warmups(self) -> None:
@@ -154,7 +154,7 @@ class ServerSession:
             engine_before=before,
             engine_after=server.identity() if server.alive() else "gone",
         )
-        context.directory.save_cell(cell, cell_record)
+        context.writer.cell(cell, cell_record)
         if reason:
             context.progress.say(f"  {cell.id} was not measured: {reason}")
         if not server.alive():

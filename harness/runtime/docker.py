@@ -95,13 +95,16 @@ class DockerRuntime:
         return replace(self, rdma=choice)
 
     def end_leftovers(self, owner: Owner) -> int:
-        """Remove the containers that carry this run's label; no other is ever touched."""
+        """End builds, and the containers that carry this run's label; no other is ever touched.
+
+        Ended containers are removed, unless they are to be kept.
+        """
         with engine_errors("look for containers of an earlier run"):
             label = f"{RUN_LABEL}={owner.run_id}"
-            left = self._docker.containers.list(all=True, filters={"label": label})
+            left = self._docker.containers.list(all=not self.keep, filters={"label": label})
             for container in left:
                 container.remove(force=True)
-        return len(left)
+        return len(left) + len(owner.end_leftovers())
 
     @functools.cached_property
     def _docker(self) -> DockerClient:

@@ -65,11 +65,6 @@ class RunningContainer:
         self._thread = threading.Thread(target=self._follow, daemon=True)
         self._thread.start()
 
-    @property
-    def container_id(self) -> str:
-        """The engine's id of it."""
-        return str(self._container.id)
-
     def identity(self) -> str:
         return f"container {self._container.short_id} started {self._started}"
 

@@ -132,12 +132,11 @@ def test_container_without_memory_says_so(workshop: Workshop) -> None:
     running = workshop.start("echo up; while true; do sleep 1; done")
     try:
         wait_for(workshop, "up")
-        workshop.daemon.docker(
-            "update", "--memory", "8m", "--memory-swap", "8m", running.container_id
-        )
-        hog = ["exec", running.container_id, "sh", "-c", "x=$(cat /dev/zero | tr '\\0' y); echo $x"]
+        (container,) = workshop.containers()
+        workshop.daemon.docker("update", "--memory", "8m", "--memory-swap", "8m", container)
+        hog = ["exec", container, "sh", "-c", "x=$(cat /dev/zero | tr '\\0' y); echo $x"]
         workshop.daemon.docker(*hog, check=False)
-        workshop.daemon.docker("kill", "--signal", "KILL", running.container_id, check=False)
+        workshop.daemon.docker("kill", "--signal", "KILL", container, check=False)
         assert running.wait(WAIT, lambda: None) == 137
     finally:
         running.stop(grace=1)

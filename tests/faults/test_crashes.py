@@ -39,7 +39,7 @@ class Dying:
 
 @pytest.fixture
 def quick(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Kit:
-    kit.make_runtime = InProcessRuntime
+    kit.runtimes = {"local": InProcessRuntime()}
     kit.clock = FixedClock()
     plan = kit.plan()
     monkeypatch.setattr(kit, "plan", lambda: plan)
@@ -122,7 +122,7 @@ def test_several_crashes_in_a_row(
     crashes: list[int], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     kit = Kit(tmp_path_factory.mktemp("crashes"))
-    kit.make_runtime, kit.clock = InProcessRuntime, FixedClock()
+    kit.runtimes, kit.clock = {"local": InProcessRuntime()}, FixedClock()
     kit.install_fake()
     for survived in crashes:
         with before_write(Dying(survived)):

@@ -27,7 +27,7 @@ from tests.test_cli import call, command, environment
 
 @pytest.fixture
 def quick(kit: Kit) -> Kit:
-    kit.make_runtime = InProcessRuntime
+    kit.runtimes = {"local": InProcessRuntime()}
     kit.clock = FixedClock()
     return kit
 
@@ -169,7 +169,7 @@ def test_a_wall_clock_that_steps_back_changes_no_number(quick: Kit) -> None:
 def test_two_runs_at_once_are_refused_with_the_first_ones_place(kit: Kit) -> None:
     run = kit.site.reports / "test-first"
     with hold_host(kit.site.lock) as lock:
-        lock.describe(run)
+        lock.describe(run, "local")
         with pytest.raises(HostError) as caught:
             kit.run()
     assert caught.value.exit_code == 3
@@ -201,7 +201,7 @@ def test_kill_9_of_the_harness_then_the_same_command(kit: Kit) -> None:
     kit.heal()
     done = call(kit, "run", "test")
     assert done.returncode == 0, done.stderr
-    assert "Ended what a killed run left behind" in done.stderr
+    assert f"Ended what run {run.name} left behind" in done.stderr
     assert {path.name: path.read_bytes() for path in first.iterdir()} == kept
     # Orphans are reaped by whoever adopts them; a zombie runs no more.
     assert not [child for child in children if Identity.of(child.pid)]

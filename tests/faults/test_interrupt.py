@@ -58,6 +58,7 @@ def test_interrupt_keeps_cells_leaves_no_process_and_goes_on(kit: Kit, how: str)
     assert running.returncode == 130
     assert "interrupted: finished cells are kept" in output
     assert not [child for child in children if child.is_running()]
+    assert not (kit.folder / "b300-repro.holder.json").exists()
     (run,) = kit.runs()
     assert json.loads((run / "run.json").read_text())["state"] == "interrupted"
     kept = (run / "cells/server/128-8-c2/r1/cell.json").read_bytes()

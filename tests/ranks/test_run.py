@@ -11,10 +11,13 @@ from pathlib import Path
 import pytest
 import yaml as pyyaml
 
+from harness.clock import Clock
+from harness.console import Progress
 from harness.errors import EngineError
 from harness.process import Owner, Process
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
+from harness.runner.site import Site
 from harness.runtime.base import Command
 from harness.runtime.local import LocalRuntime
 from tests.conftest import IMAGE, Kit
@@ -59,9 +62,13 @@ class DoubleRuntime(LocalRuntime):
         return owner.spawn((sys.executable, *command.argv[1:]), env=env, log=log)
 
 
+def double_runtime(site: Site, *, owner: Owner, clock: Clock, progress: Progress) -> DoubleRuntime:
+    return DoubleRuntime(site.images, site.cache, owner, clock, progress)
+
+
 @pytest.fixture
 def double(kit: Kit) -> Kit:
-    kit.make_runtime = DoubleRuntime
+    kit.runtimes = {"local": double_runtime}
     kit.suite["workloads"]["128-8-c4"] = {  # type: ignore[index]
         "input_len": 128, "output_len": 8, "concurrency": 4
     }  # fmt: skip

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from harness.files import write_json, write_text
 from harness.results.records import CellRecord, RunRecord, SessionRecord
 from harness.results.run_directory import BATCH, BENCH, METRICS, RunDirectory
+from harness.runner.run_writer import RunWriter
 from harness.suite.plan import Cell, Plan, Session, plan_to_json
 from tests.report import raw_files
 from tests.report.raw_files import Wave
@@ -48,7 +49,7 @@ class SyntheticRun:
     def write(self, path: Path) -> RunDirectory:
         """Write every file of the run below ``path``."""
         directory = RunDirectory(path)
-        directory.save(
+        RunWriter(directory).begin(
             RunRecord(
                 run="synthetic",
                 plan_hash="0" * 64,
@@ -91,7 +92,7 @@ class SyntheticRun:
             warmups=tuple(f"warmup/{requests.name}.json" for requests in session.warmups),
             tokenize_checked=2 * len(session.cells) if served else None,
         )
-        directory.save_session(record)
+        RunWriter(directory).session(record)
         for cell in session.cells:
             found = self.number(cell)
             if found is not None:
@@ -119,7 +120,7 @@ class SyntheticRun:
                     write_text(folder / name, raw_files.counters(cell.requests, lens, factor))
             else:
                 write_json(folder / BATCH, raw_files.batch(session, cell.requests, wave, lens))
-        directory.save_cell(
+        RunWriter(directory).cell(
             cell,
             CellRecord(
                 cell=cell.id,

@@ -57,7 +57,7 @@ def test_a_run_is_measured_recorded_and_reported(kit: Kit) -> None:
     assert record["schema_version"] == 1
     assert record["plan_hash"] == kit.plan().hash()
     assert record["images"] == {"vllm-cpu": {"image": "vllm-cpu", "torch": []}}
-    assert outcome.directory.plan() == kit.plan()
+    assert outcome.directory.plan_of(outcome.directory.record()) == kit.plan()
 
 
 def test_engines_get_the_same_prompts(kit: Kit) -> None:
@@ -276,7 +276,7 @@ def _raise(error: EngineError) -> Callable[..., int | None]:
 
 def test_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit) -> None:
     runtime = LosesItsDaemon(times=1)
-    kit.make_runtime = lambda **_: runtime
+    kit.runtimes = {"local": runtime}
     assert kit.run(only=("server",)).results.complete
     assert any("Docker's daemon stopped answering" in line for line in kit.progress.lines)
     assert len(list(kit.runs()[0].glob("sessions/server/*"))) == 2
@@ -284,7 +284,7 @@ def test_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit) -> 
 
 def test_daemon_that_stays_away_leaves_the_cell_to_the_next_call(kit: Kit) -> None:
     runtime = LosesItsDaemon(times=2)
-    kit.make_runtime = lambda **_: runtime
+    kit.runtimes = {"local": runtime}
     with pytest.raises(EngineError, match="daemon stopped answering"):
         kit.run(only=("server",))
     assert statuses(kit) == {"server/128-8-c2/r1": "measured", "server/1k-1-c1/r1": "missing"}

@@ -70,7 +70,7 @@ def printed_jobs(lines: list[str]) -> Iterator[tuple[Path, object]]:
 def recorded(kit: Kit) -> tuple[Kit, Recording, Path]:
     """A whole run, served and in-process, with what it started."""
     runtime = Recording()
-    kit.make_runtime = lambda **_: runtime
+    kit.runtimes = {"local": runtime}
     kit.clock = FixedClock()
     outcome = kit.run()
     assert outcome.results.complete
