@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -155,25 +156,29 @@ class Kit:
         (recipes / "offline.yaml").write_text(pyyaml.safe_dump({**offline, "title": "In-process"}))
 
     def install_fake(self) -> None:
-        image = self.site.images.root / IMAGE
-        image.mkdir(parents=True)
-        lock = {
-            "schema_version": 1,
-            "bases": {"made-up": BASE},
-            "images": {IMAGE: {"base": "made-up", "locks": [LOCK], "local": True}},
-        }
-        (self.site.images.root / LOCK_FILE).write_text(pyyaml.safe_dump(lock))
-        (image / LOCK).write_text("nothing==1\n")
-        (image / "shim" / "made-up.dist-info").mkdir(parents=True)
-        (image / "shim" / "made-up.dist-info" / "METADATA").write_text("Name: made-up\n")
-        environment = Environment(IMAGE, self.site.images, self.site.cache)
-        environment.programs.mkdir(parents=True)
+        """Make the image whose programs are `resources/fake_engine.py`."""
         source = (RESOURCES / "fake_engine.py").read_text()
-        for program in ("vllm", "python3"):
+        self.add_image(IMAGE, {"vllm": source, "python3": source})
+
+    def add_image(self, name: str, programs: Mapping[str, str]) -> None:
+        """Make an image of Python programs, in the lock and as an environment that is complete."""
+        lock, folder = self.site.images.root / LOCK_FILE, self.site.images.root / name
+        folder.mkdir(parents=True)
+        entry = {"base": "made-up", "locks": [LOCK], "local": True}
+        data = {"schema_version": 1, "bases": {"made-up": BASE}, "images": {}}
+        data = pyyaml.safe_load(lock.read_text()) if lock.exists() else data
+        data["images"][name] = entry
+        lock.write_text(pyyaml.safe_dump(data))
+        (folder / LOCK).write_text("nothing==1\n")
+        (folder / "shim" / "made-up.dist-info").mkdir(parents=True)
+        (folder / "shim" / "made-up.dist-info" / "METADATA").write_text("Name: made-up\n")
+        environment = Environment(name, self.site.images, self.site.cache)
+        environment.programs.mkdir(parents=True)
+        for program, source in programs.items():
             path = environment.programs / program
             path.write_text(f"#!{sys.executable}\n{source}")
             path.chmod(0o755)
-        (environment.folder / COMPLETE).write_text(json.dumps({"image": IMAGE, "torch": []}))
+        (environment.folder / COMPLETE).write_text(json.dumps({"image": name, "torch": []}))
 
     def fault(self, **faults: object) -> None:
         path = self.folder / "home" / "fake.json"
@@ -185,7 +190,9 @@ class Kit:
     def plan(self, **options: object) -> Plan:
         self.write_suite()
         suite = read_suite("test", self.folder / "recipes")
-        pins = {IMAGE: "0" * 64}
+        images = {recipe.image for recipe in suite.recipes.values()}
+        images |= {suite.file.client_image} if suite.file.client_image else set()
+        pins = dict.fromkeys(images, "0" * 64)
         choice = Choice(runtime="local", **options)
         return make_plan(suite, choice, pins=pins, kit_version="0.0")
 

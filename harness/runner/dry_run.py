@@ -86,10 +86,11 @@ class DryRun:
                 yield from self.lines.preparation(step.image)
             case CopyCode():
                 yield "# the code that runs inside the engines' environments"
-                yield shell_line(("mkdir", "-p", str(step.folder)))
-                for source in step.sources:
+                for folder in dict.fromkeys(folder for _, folder in step.copies):
+                    yield shell_line(("mkdir", "-p", str(folder)))
+                for source, folder in step.copies:
                     flag = ("-r",) if source.is_dir() else ()
-                    yield shell_line(("cp", *flag, str(source), str(step.folder)))
+                    yield shell_line(("cp", *flag, str(source), str(folder)))
             case GenerateModel():
                 yield f"# model {step.name}: generated"
                 script = "harness.model.tiny_llama"

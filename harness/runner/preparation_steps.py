@@ -7,8 +7,10 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
+from harness.engines.base import InProcessEngine
 from harness.engines.client import dataset_args
 from harness.engines.gin_probe import PROBE_SECONDS, Attempt, probe_command, probe_job
+from harness.engines.registry import ENGINES
 from harness.runner.planned_run import PlannedRun
 from harness.runner.steps import (
     CopyCode,
@@ -36,8 +38,18 @@ def prepare_images(run: PlannedRun) -> Iterator[PrepareImage]:
 def copy_code(run: PlannedRun) -> CopyCode:
     """Return the step that copies the code for engines' environments."""
     package = Path(__file__).resolve().parents[1]
-    sources = (package / "inside", package / "__init__.py")
-    return CopyCode(sources=sources, folder=run.directory.code / package.name)
+    engines = [ENGINES[name] for name in run.plan.by_engine]
+    modules = [
+        module
+        for engine in engines
+        if isinstance(engine, InProcessEngine)
+        for module in engine.modules
+    ]
+    return CopyCode(
+        folder=run.directory.code,
+        package=(package / "inside", package / "__init__.py"),
+        modules=tuple(dict.fromkeys(modules)),
+    )
 
 
 def probe(run: PlannedRun, session: Session, attempt: Attempt) -> ProbeRdma:

@@ -95,9 +95,9 @@ def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
 def _copy(step: CopyCode) -> None:
     """Copy Python files; what an earlier kit left there goes."""
     shutil.rmtree(step.folder, ignore_errors=True)
-    for source in step.sources:
+    for source, folder in step.copies:
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:
-            target = step.folder / file.relative_to(source.parent)
+            target = folder / file.relative_to(source.parent)
             write_text(target, file.read_text(encoding="utf-8"))
 
 

@@ -27,10 +27,19 @@ class PrepareImage:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyCode:
-    """Copy the code that runs inside engines' environments: files and folders into ``folder``."""
+    """Copy the code that runs inside engines' environments into ``folder``."""
 
-    sources: tuple[Path, ...]
     folder: Path
+    package: tuple[Path, ...]
+    """What makes the package harness/ there: files and folders."""
+    modules: tuple[Path, ...]
+    """Modules of engines' own, beside the package."""
+
+    @property
+    def copies(self) -> Iterator[tuple[Path, Path]]:
+        """Yield each file or folder with the folder that it is copied into."""
+        yield from ((source, self.folder / "harness") for source in self.package)
+        yield from ((source, self.folder) for source in self.modules)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from harness.engines.base import Endpoints, InProcessEngine, Kind, Note, ServedEngine
+from harness.document import Line
+from harness.engines.base import Endpoints, InProcessEngine, Kind, ServedEngine
 from harness.engines.client import ClientModel
 from harness.metrics import Metric, milliseconds
 from harness.runtime.base import Command
@@ -63,8 +64,8 @@ class ToyServer(ServedEngine):
             reads=(Path(model.folder),),
         )
 
-    def notes(self, session: Session) -> Iterator[Note]:
-        yield (f"{session.recipe} is a toy.",)
+    def notes(self, session: Session) -> Iterator[Line]:
+        yield f"{session.recipe} is a toy."
 
 
 class ToyInside(InProcessEngine):

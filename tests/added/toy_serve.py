@@ -20,7 +20,7 @@ class Handler(BaseHTTPRequestHandler):
         answers = {
             "/up": "yes",
             "/served-models": json.dumps({"data": [{"id": options.call_it}]}),
-            "/counts": f"# TYPE toy_read counter\ntoy_read_total {counted['prompt']}\n",
+            "/counts": f"# TYPE toy_read_total counter\ntoy_read_total {counted['prompt']}\n",
         }
         self.send_response(200 if self.path in answers else 404)
         self.end_headers()

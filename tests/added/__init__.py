@@ -1,0 +1,1 @@
+"""Engines with a server and without one, and a metric, as somebody else would add them."""
