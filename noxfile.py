@@ -107,6 +107,13 @@ def ranks(session: nox.Session) -> None:
 
 
 @nox.session(default=False)
+def coverage(session: nox.Session) -> None:
+    """What `tests`, `faults` and `ranks` run, with branch coverage held to a floor."""
+    install_tests(session)
+    session.run(*PYTEST, "-m", UNIT, "--cov", *session.posargs)
+
+
+@nox.session(default=False)
 def real_engine(session: nox.Session) -> None:
     """Tests against the real vLLM of the smoke suite, installed where it is missing."""
     check_python(session)

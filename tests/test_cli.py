@@ -11,6 +11,7 @@ import pytest
 
 from harness.cli import main
 from tests.conftest import Kit
+from tests.suite.test_plan import planned
 
 ROOT = Path(__file__).parents[1]
 
@@ -168,8 +169,11 @@ def test_dry_run_prints_every_command_and_makes_nothing(kit: Kit) -> None:
 def test_plan_is_readable(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "smoke"]) == 0
     text = capsys.readouterr().out
-    assert "14 cells in 2 engine sessions" in text
-    assert "vllm/8k-1k-c4/r1: 4 x 8,192 -> 1,024 tokens, 4 at once" in text
+    plan = planned("smoke")
+    assert f"{len(plan.cells)} cells in {len(plan.sessions)} engine sessions" in text
+    for cell in plan.cells:
+        sizes = f"{cell.requests.input_len:,} -> {cell.requests.output_len:,} token"
+        assert f"{cell.id}: {cell.requests.prompts} x {sizes}" in text
 
 
 def test_report_is_derived_again_from_the_files(kit: Kit) -> None:

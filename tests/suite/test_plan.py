@@ -66,21 +66,33 @@ def test_timed_and_warmup_prompts_differ_and_engines_share_them() -> None:
     timed = {cell.requests.seed for cell in plan.cells}
     warmups = {load.seed for session in plan.sessions for load in session.warmups}
     assert not timed & warmups
-    first, second = plan.sessions
-    assert [cell.requests for cell in first.cells] == [cell.requests for cell in second.cells]
-    assert first.warmups == second.warmups
+    served = [{cell.workload for cell in session.cells} for session in plan.sessions]
+    assert set.intersection(*served)
+    timed_sets = {(cell.workload, cell.repeat): cell.requests for cell in plan.cells}
+    assert all(cell.requests == timed_sets[cell.workload, cell.repeat] for cell in plan.cells)
+    warmup_sets = {load.name: load for session in plan.sessions for load in session.warmups}
+    assert all(load == warmup_sets[load.name] for s in plan.sessions for load in s.warmups)
 
 
-def test_one_warmup_for_each_shape() -> None:
-    names = [load.name for load in smoke().sessions[0].warmups]
-    assert names == [f"warmup-{x}" for x in ("128-1k", "1k-1k", "8k-1k", "2k-128", "8k-1", "32k-1")]
+def test_one_warmup_for_each_shape(kit: Kit) -> None:
+    workload = {"input_len": 128, "output_len": 8, "concurrency": 4}
+    kit.suite["workloads"] = {**kit.suite["workloads"], "128-8-c4": workload}  # type: ignore[dict-item]
+    kit.suite["sessions"][0]["workloads"].append("128-8-c4")  # type: ignore[index]
+    first = kit.plan().sessions[0]
+    assert [cell.workload for cell in first.cells] == ["128-8-c2", "1k-1-c1", "128-8-c4"]
+    assert [load.name for load in first.warmups] == ["warmup-128-8", "warmup-1k-1"]
 
 
 @pytest.mark.parametrize(
-    ("only", "cells"), [(("vllm",), 7), (("vllm/1k-1k-c2",), 1), (("vllm", "vllm-offline"), 14)]
+    ("only", "cells"),
+    [
+        (("server",), ["server/128-8-c2/r1", "server/1k-1-c1/r1"]),
+        (("server/1k-1-c1",), ["server/1k-1-c1/r1"]),
+        (("server/1k-1-c1", "offline/1k-1-c1"), ["server/1k-1-c1/r1", "offline/1k-1-c1/r1"]),
+    ],
 )
-def test_filters(only: tuple[str, ...], cells: int) -> None:
-    assert len(smoke(only=only).cells) == cells
+def test_filters(kit: Kit, only: tuple[str, ...], cells: list[str]) -> None:
+    assert [cell.id for cell in kit.plan(only=only).cells] == cells
 
 
 def test_filter_that_selects_nothing() -> None:
@@ -92,15 +104,18 @@ B300 = "deepseek-v41-flash-8xb300"
 
 
 def test_published_suite_starts_each_size_of_deepinfer_by_itself() -> None:
+    recipe = read_suite(B300, recipes_folder()).recipes["deepinfer"]
     sessions = [each for each in planned(B300).sessions if each.recipe == "deepinfer"]
-    assert [
-        ([cell.workload for cell in each.cells], each.args.get("max_model_len"))
-        for each in sessions
-    ] == [
-        (["1k-1k-c2048", "1k-1k-c4096"], None),
-        (["8k-1k-c2048"], 9472),
-        (["32k-1-c512"], 33024),
-    ]
+    sizes: list[int] = []
+    for session in sessions:
+        workloads = {cell.workload for cell in session.cells}
+        sizing = [each for each in recipe.sizing if workloads & set(each.workloads)]
+        assert all(workloads <= set(each.workloads) for each in sizing)
+        sized = {name: value for each in sizing for name, value in each.args.items()}
+        assert session.args == {**recipe.args, **sized}
+        sizes += [recipe.sizing.index(each) for each in sizing]
+    assert len(sizes) > 1
+    assert sizes == list(range(len(recipe.sizing)))
 
 
 def test_lengths_fit_what_every_engine_is_given() -> None:
@@ -112,19 +127,25 @@ def test_lengths_fit_what_every_engine_is_given() -> None:
 
 
 def test_variants_run_only_when_they_are_named() -> None:
+    sessions = read_suite(B300, recipes_folder()).file.sessions
+    opt_in = {session.recipe for session in sessions if session.opt_in}
     default = {session.recipe for session in planned(B300).sessions}
-    assert default == {"vllm", "vllm-graphs-1536", "deepinfer", "deepinfer-step"}
+    assert default == {session.recipe for session in sessions} - opt_in
+    assert "vllm-no-spec" in opt_in
     (named,) = planned(B300, only=("vllm-no-spec",)).sessions
     assert "--speculative-config" not in named.args
     assert "--speculative-config" not in named.why
 
 
 def test_loads_scale_the_number_of_prompts() -> None:
+    loads = read_suite(B300, recipes_folder()).file.loads
     published, steady = planned(B300), planned(B300, load="steady")
-    assert published.cells[0].requests.prompts == 2048
-    assert steady.cells[0].requests.prompts == 5 * 2048
+    assert published.load != "steady"
+    for plan in (published, steady):
+        for cell in plan.cells:
+            assert cell.requests.prompts == loads[plan.load].waves * cell.requests.concurrency
     assert steady.hash() != published.hash()
-    assert [load.prompts for load in steady.sessions[0].warmups[:1]] == [2048]
+    assert [each.warmups for each in steady.sessions] == [s.warmups for s in published.sessions]
     with pytest.raises(UsageError, match="no such load, did you mean 'steady'"):
         planned(B300, load="stedy")
 
