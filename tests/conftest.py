@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -132,7 +133,7 @@ class Kit:
     """The kit with made-up engines, in a folder of its own."""
 
     folder: Path
-    suite: dict[str, object] = field(default_factory=lambda: json.loads(json.dumps(SUITE)))
+    suite: dict[str, Any] = field(default_factory=lambda: json.loads(json.dumps(SUITE)))
     progress: QuietProgress = field(default_factory=QuietProgress)
     clock: Clock = field(default_factory=SystemClock)
     reference: Reference | None = None
@@ -165,7 +166,7 @@ class Kit:
         lock, folder = self.site.images.root / LOCK_FILE, self.site.images.root / name
         folder.mkdir(parents=True)
         entry = {"base": "made-up", "locks": [LOCK], "local": True}
-        data = {"schema_version": 1, "bases": {"made-up": BASE}, "images": {}}
+        data: dict[str, Any] = {"schema_version": 1, "bases": {"made-up": BASE}, "images": {}}
         data = pyyaml.safe_load(lock.read_text()) if lock.exists() else data
         data["images"][name] = entry
         lock.write_text(pyyaml.safe_dump(data))
@@ -187,7 +188,7 @@ class Kit:
     def heal(self) -> None:
         (self.folder / "home" / "fake.json").unlink(missing_ok=True)
 
-    def plan(self, **options: object) -> Plan:
+    def plan(self, **options: Any) -> Plan:
         self.write_suite()
         suite = read_suite("test", self.folder / "recipes")
         images = {recipe.image for recipe in suite.recipes.values()}
@@ -196,7 +197,7 @@ class Kit:
         choice = Choice(runtime="local", **options)
         return make_plan(suite, choice, pins=pins, kit_version="0.0")
 
-    def run(self, *, fresh: bool = False, **options: object) -> Outcome:
+    def run(self, *, fresh: bool = False, **options: Any) -> Outcome:
         host = HostReading(FACTS, {"cpuinfo.txt": "made up\n"})
         return Reproduction(
             plan=self.plan(**options),

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from harness.process import Owner, Tick
 from harness.runner.site import Site
 from harness.runtime.base import Command
@@ -89,7 +91,7 @@ class InProcessRuntime:
         """Stand in a registry of runtimes for its own maker."""
         return self
 
-    def prepare(self, image: str) -> Mapping[str, str]:
+    def prepare(self, image: str) -> Mapping[str, JsonValue]:
         return {"image": image}
 
     def preparation(self, image: str) -> list[str]:
@@ -98,7 +100,7 @@ class InProcessRuntime:
     def line(self, command: Command) -> str:
         return " ".join(command.argv)
 
-    def folders(self, command: Command) -> list[str]:
+    def folders(self, command: Command) -> list[Path]:
         return []
 
     def stop_line(self, command: Command) -> str:

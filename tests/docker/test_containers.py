@@ -16,8 +16,8 @@ import pytest
 
 from harness.errors import EngineError, HostError, ImageError
 from harness.host.rdma import RdmaChoice
-from harness.runtime import docker as docker_runtime
 from harness.runtime.base import Command
+from harness.runtime.docker_engine import connect
 from harness.runtime.running_container import RunningContainer
 from harness.suite.recipe import Container
 from tests.docker.conftest import BASE, Workshop, import_base
@@ -200,9 +200,9 @@ def test_taken_name_is_not_used_again(workshop: Workshop, monkeypatch: pytest.Mo
     workshop.daemon.docker("create", "--name", "taken", BASE, "sh")
     try:
         names = iter(["taken", "taken", "free-at-last"])
-        monkeypatch.setattr(docker_runtime, "new_name", lambda role: next(names))
+        monkeypatch.setattr("harness.runtime.docker.new_name", lambda role: next(names))
         assert output(workshop.start("echo ran")) == ["ran"]
-        monkeypatch.setattr(docker_runtime, "new_name", lambda role: "taken")
+        monkeypatch.setattr("harness.runtime.docker.new_name", lambda role: "taken")
         with pytest.raises(
             ImageError, match="three names for a container of server were all taken"
         ):
@@ -298,5 +298,5 @@ def test_daemon_that_restarts_under_a_container(
 def test_no_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(HostError, match="no Docker engine answers") as caught:
-        docker_runtime.connect()
+        connect()
     assert caught.value.exit_code == 3

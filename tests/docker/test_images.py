@@ -9,7 +9,6 @@ import pytest
 from harness.cli import main
 from harness.errors import ImageError
 from harness.runner.describe import describe_images
-from harness.runtime import build
 from harness.runtime.docker_engine import read_facts
 from harness.runtime.image_records import ImageRecord
 from tests.docker.conftest import BASE, Workshop, rootfs
@@ -165,7 +164,7 @@ def test_list_says_what_is_here(workshop: Workshop) -> None:
 
 
 def test_no_docker_command(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build.shutil, "which", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(ImageError, match="there is no `docker` command"):
         workshop.store.ensure("tool", rebuild=True)
 

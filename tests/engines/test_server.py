@@ -54,7 +54,7 @@ def server_on(kit: Kit, port: int) -> RunningServer:
         cache=kit.site.cache,
         owner=owner,
         clock=clock,
-        progress=kit.progress,  # type: ignore[arg-type]
+        progress=kit.progress,
     )
     return RunningServer(
         engine=served(plan.sessions[0]),
@@ -97,7 +97,8 @@ def test_engine_sees_nothing_of_the_users_shell(
     monkeypatch.setenv("VLLM_ATTENTION_BACKEND", "surprise")
     monkeypatch.setenv("HF_TOKEN", "secret")
     server = server_on(kit, 1)
-    env = server.runtime._env(server.command)  # type: ignore[attr-defined]
+    assert isinstance(server.runtime, LocalRuntime)
+    env = server.runtime._env(server.command)
     assert "VLLM_ATTENTION_BACKEND" not in env
     assert "HF_TOKEN" not in env
     assert env["HF_HUB_OFFLINE"] == "1"

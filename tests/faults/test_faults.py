@@ -59,6 +59,7 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(
         assert "no space left while writing" in caught.value.what
         assert caught.value.exit_code == 3
     else:
+        assert isinstance(caught.value, OSError)
         assert caught.value.errno == errno.ENOSPC
     runs = quick.runs()
     kept = [path for run in runs for path in run.glob("cells/*/*/*/cell.json")]

@@ -55,7 +55,9 @@ def test_plain_folder_with_every_file_hashed(hub: Hub, store: HubStore) -> None:
         assert path.is_file()
         assert not path.is_symlink()
         assert path.read_bytes() == data
-        assert evidence["files"][name] == {  # type: ignore[index]
+        files = evidence["files"]
+        assert isinstance(files, dict)
+        assert files[name] == {
             "size": len(data),
             "sha256": hashlib.sha256(data).hexdigest(),
         }

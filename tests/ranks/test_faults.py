@@ -11,7 +11,7 @@ import pytest
 
 from tests.ranks.launched import Launched
 
-FAULTS = [
+FAULTS: list[tuple[dict[str, Any], str]] = [
     (
         {"kind": "dies-loading"},
         "rank 1 failed before 'ready': RuntimeError: NCCL GIN is unavailable",

@@ -69,7 +69,7 @@ def double_runtime(site: Site, *, owner: Owner, clock: Clock, progress: Progress
 @pytest.fixture
 def double(kit: Kit) -> Kit:
     kit.runtimes = {"local": double_runtime}
-    kit.suite["workloads"]["128-8-c4"] = {  # type: ignore[index]
+    kit.suite["workloads"]["128-8-c4"] = {
         "input_len": 128, "output_len": 8, "concurrency": 4
     }  # fmt: skip
     kit.suite["sessions"] = [

@@ -11,9 +11,10 @@ import pytest
 from harness import inside
 from harness.engines.client import ClientModel, bench_argv
 from harness.engines.registry import served
+from harness.runtime.base import OFFLINE
 from harness.runtime.environment import Environment
 from harness.runtime.images import Images, images_folder
-from harness.runtime.local import OFFLINE, LocalRuntime
+from harness.runtime.local import LocalRuntime
 from harness.suite.planner import Choice, make_plan
 from harness.suite.read import read_suite, recipes_folder, suite_names
 from tests.conftest import RESOURCES

@@ -7,12 +7,14 @@ so the keys and values of JSON options are compared with the fields and types of
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import io
 import itertools
 import json
 import sys
 import typing
+from collections.abc import Callable
 
 from pydantic import TypeAdapter, ValidationError
 from vllm.benchmarks.serve import add_cli_args
@@ -48,7 +50,9 @@ def wrong_json(option: str, text: str) -> list[str]:
     return wrong
 
 
-def parse(parser: FlexibleArgumentParser, argv: list[str], check: object) -> list[str]:
+def parse(
+    parser: FlexibleArgumentParser, argv: list[str], check: Callable[[argparse.Namespace], object]
+) -> list[str]:
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors):

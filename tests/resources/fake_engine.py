@@ -16,6 +16,7 @@ import time
 import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 BEGIN = 1
 COMPILED = (
@@ -28,7 +29,7 @@ def faults_file() -> Path:
     return Path(os.environ["HOME"]) / "fake.json"
 
 
-def fault(name: str) -> object:
+def fault(name: str) -> Any:
     path = faults_file()
     return json.loads(path.read_text()).get(name) if path.exists() else None
 
@@ -192,7 +193,7 @@ def bench(arguments: list[str]) -> int:
     return 0
 
 
-def prompts(job: dict[str, object]) -> int:
+def prompts(job: dict[str, Any]) -> int:
     for wanted in job["sets"]:
         arguments = wanted["client_args"]
         length = int(option(arguments, "--random-input-len"))
@@ -218,7 +219,7 @@ def prompts(job: dict[str, object]) -> int:
     return 0
 
 
-def driver(job: dict[str, object]) -> int:
+def driver(job: dict[str, Any]) -> int:
     trouble = fault("driver") or {}
     with Path(job["events"]).open("a") as events:
 

@@ -208,7 +208,7 @@ def test_changed_prompts_are_refused_on_resume(kit: Kit) -> None:
 def test_full_disk_is_said_before_anything_is_made(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usage = shutil._ntuple_diskusage(10**9, 10**9, 10**6)  # type: ignore[attr-defined]
+    usage = shutil._ntuple_diskusage(10**9, 10**9, 10**6)
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
     with pytest.raises(HostError, match=r"0\.0 GB are free") as caught:
         kit.run()

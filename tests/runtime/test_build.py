@@ -97,9 +97,9 @@ def test_jobs_are_bounded_by_memory_and_cores(monkeypatch: pytest.MonkeyPatch) -
     class Memory:
         total = int(24e9)
 
-    monkeypatch.setattr(build.psutil, "virtual_memory", lambda: Memory)
-    monkeypatch.setattr(build.os, "cpu_count", lambda: 64)
+    monkeypatch.setattr("psutil.virtual_memory", lambda: Memory)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
     assert parallel_jobs(9) == 2
     assert parallel_jobs(100) == 1
-    monkeypatch.setattr(build.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert parallel_jobs(1) == 1

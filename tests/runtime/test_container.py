@@ -86,12 +86,15 @@ def test_gpus_by_toolkit_or_cdi(gpus: str, flag: str, request_: dict[str, object
 
 def test_the_sdk_takes_the_call_as_it_is() -> None:
     """The real SDK turns the arguments into the engine's request; nothing is sent."""
-    from docker.models.containers import _create_container_args
+    from docker.models import containers
+
+    # The SDK has no public name for it, so its stubs have none at all.
+    to_request = vars(containers)["_create_container_args"]
 
     granted = Container(gpus="all", ipc="host", ulimits={"memlock": -1, "nofile": 1048576},
                         capabilities=("IPC_LOCK",), rdma=True)  # fmt: skip
     call = PLANNED.spec(command(granted, reads=(Path("/model"),)), "name").create_arguments()
-    request = _create_container_args({"image": "sha256:00", "version": "1.41", **call})
+    request = to_request({"image": "sha256:00", "version": "1.41", **call})
     host = request["host_config"]
     assert host["DeviceRequests"] == [
         {"Driver": "", "Count": -1, "DeviceIDs": [], "Capabilities": [["gpu"]], "Options": {}}

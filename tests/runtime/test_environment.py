@@ -56,7 +56,7 @@ def make(environment: Environment, kit: Kit, *, rebuild: bool = False) -> dict[s
     clock = SystemClock()
     owner = Owner(f"test{kit.folder}", kit.folder / "processes.jsonl", clock)
     return dict(
-        ensure(environment, owner=owner, clock=clock, progress=kit.progress, rebuild=rebuild)  # type: ignore[arg-type]
+        ensure(environment, owner=owner, clock=clock, progress=kit.progress, rebuild=rebuild)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,10 +24,10 @@ def smoke(**options: object) -> Plan:
 
 
 @functools.cache
-def planned(name: str, *, pin: str = "0", kit_version: str = "0", **choice: object) -> Plan:
+def planned(name: str, *, pin: str = "0", kit_version: str = "0", **choice: Any) -> Plan:
     suite = read_suite(name, recipes_folder())
     pins = {recipe.image: pin * 64 for recipe in suite.recipes.values()}
-    return make_plan(suite, Choice(**choice), pins=pins, kit_version=kit_version)  # type: ignore[arg-type]
+    return make_plan(suite, Choice(**choice), pins=pins, kit_version=kit_version)
 
 
 def test_plan_survives_the_run_directory() -> None:
@@ -50,7 +51,7 @@ def test_hash_covers_what_is_measured() -> None:
 
 def test_hash_leaves_estimates_out(kit: Kit) -> None:
     first = kit.plan()
-    kit.suite["estimates"] = {**kit.suite["estimates"], "output_tok_s": 7, "source": "else"}  # type: ignore[dict-item]
+    kit.suite["estimates"] = {**kit.suite["estimates"], "output_tok_s": 7, "source": "else"}
     second = kit.plan()
     assert first.expected_s != second.expected_s
     assert first.hash() == second.hash()
@@ -76,8 +77,8 @@ def test_timed_and_warmup_prompts_differ_and_engines_share_them() -> None:
 
 def test_one_warmup_for_each_shape(kit: Kit) -> None:
     workload = {"input_len": 128, "output_len": 8, "concurrency": 4}
-    kit.suite["workloads"] = {**kit.suite["workloads"], "128-8-c4": workload}  # type: ignore[dict-item]
-    kit.suite["sessions"][0]["workloads"].append("128-8-c4")  # type: ignore[index]
+    kit.suite["workloads"] = {**kit.suite["workloads"], "128-8-c4": workload}
+    kit.suite["sessions"][0]["workloads"].append("128-8-c4")
     first = kit.plan().sessions[0]
     assert [cell.workload for cell in first.cells] == ["128-8-c2", "1k-1-c1", "128-8-c4"]
     assert [load.name for load in first.warmups] == ["warmup-128-8", "warmup-1k-1"]
@@ -143,7 +144,8 @@ def test_loads_scale_the_number_of_prompts() -> None:
     assert published.load != "steady"
     for plan in (published, steady):
         for cell in plan.cells:
-            assert cell.requests.prompts == loads[plan.load].waves * cell.requests.concurrency
+            workload = plan.workloads[cell.workload]
+            assert cell.requests.prompts == loads[plan.load].waves * workload.wave
     assert steady.hash() != published.hash()
     assert [each.warmups for each in steady.sessions] == [s.warmups for s in published.sessions]
     with pytest.raises(UsageError, match="no such load, did you mean 'steady'"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from harness.engines.client import ClientModel, bench_argv
@@ -12,9 +14,9 @@ from tests.conftest import Kit
 RATE = {"input_len": 128, "output_len": 8, "request_rate": 2.5, "prompts": 6}
 
 
-def with_rate(kit: Kit, workload: dict[str, object], *, recipe: int = 0) -> Kit:
+def with_rate(kit: Kit, workload: Mapping[str, object], *, recipe: int = 0) -> Kit:
     """Plan a workload with a rate for one recipe: 0 is the server, 1 the in-process engine."""
-    kit.suite["workloads"]["128-8-r"] = workload
+    kit.suite["workloads"]["128-8-r"] = dict(workload)
     kit.suite["sessions"][recipe]["workloads"].append("128-8-r")
     kit.suite["tables"][0]["rows"].append({"workload": "128-8-r", "metric": "p99_ttft_ms"})
     return kit
