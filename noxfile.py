@@ -177,7 +177,7 @@ LINTERS = {
 @nox.session
 def lint(session: nox.Session) -> None:
     """ruff, mypy --strict, hadolint; one alone, as in a hook: nox -s lint -- mypy."""
-    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint", "test"))
     for linter in session.posargs or LINTERS:
         session.run(*LINTERS[linter])
 
