@@ -74,6 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     _add_selection(run)
     run.add_argument("--dry-run", action="store_true", help="print every command, run none")
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
+    run.add_argument(
+        "--retry-failed", action="store_true", help="measure cells without a number again"
+    )
     run.add_argument("--rebuild", action="store_true", help="make the engine environment anew")
     run.add_argument("--keep", action="store_true", help="leave ended containers, to look into")
     run.set_defaults(verb=verbs.run)

@@ -38,6 +38,10 @@ class Server(Protocol):
         """Return whether it still runs."""
         ...
 
+    def wait(self, seconds: float, tick: Tick) -> int | None:
+        """Wait up to ``seconds`` for its end; return the exit code, or None if it still runs."""
+        ...
+
     def down(self) -> None:
         """Stop it and verify that nothing is left."""
         ...

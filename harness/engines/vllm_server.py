@@ -15,7 +15,7 @@ from harness.clock import Clock
 from harness.engines.base import flags
 from harness.errors import EngineError
 from harness.measure.client import ClientModel
-from harness.process import Owner, Running, Tick
+from harness.process import Owner, Running, Tick, exit_text
 from harness.runtime.base import Command, Runtime
 from harness.stamped_log import log_tail
 from harness.suite.model import Limits
@@ -74,6 +74,9 @@ class VllmServer:
     def alive(self) -> bool:
         return self.running is not None and self.running.poll() is None
 
+    def wait(self, seconds: float, tick: Tick) -> int | None:
+        return self.running.wait(seconds, tick) if self.running else None
+
     def up(self, tick: Tick) -> Mapping[str, JsonValue]:
         began = self.clock.monotonic()
         self.running = self.runtime.start(self.command, log=self.log, owner=self.owner)
@@ -83,7 +86,7 @@ class VllmServer:
                 # The output may still be on its way into the log.
                 self.running.stop(grace=0)
                 raise EngineError(
-                    f"the server stopped while loading (exit {code}); its last lines:\n"
+                    f"the server stopped while loading ({exit_text(code)}); its last lines:\n"
                     f"{log_tail(self.log)}",
                     usually=self._why_stopped(),
                     next_step=f"read {self.log}; to start it by hand:\n"
