@@ -7,6 +7,7 @@ of the kit and keeps its traceback.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 EXIT_MEASURED = 0
@@ -23,6 +24,11 @@ class KitError(Exception):
         self.what = what
         self.usually = usually
         self.next_step = next_step
+
+    @property
+    def summary(self) -> str:
+        """What failed, in one line."""
+        return self.what.splitlines()[0]
 
     def render(self) -> str:
         """Return the message as shown to a person; parts may span several lines."""
@@ -59,3 +65,27 @@ class EngineError(KitError):
     """An engine did not start, or stopped."""
 
     exit_code = 5
+
+
+class EngineStoppedError(EngineError):
+    """An engine that was up ended, or had to be ended.
+
+    ``log`` holds all of its last words.
+    """
+
+    def __init__(
+        self, happened: str, *, log: Path, last_lines: str, usually: str, next_step: str
+    ) -> None:
+        super().__init__(
+            f"{happened}; its last lines:\n{last_lines}", usually=usually, next_step=next_step
+        )
+        self.log = log
+        self._summary = f"{happened}; its last line: {last_lines.splitlines()[-1].strip()}"
+
+    @property
+    def summary(self) -> str:
+        return self._summary
+
+
+class DaemonLostError(EngineError):
+    """Docker's daemon went away under what it ran: no engine is to blame."""

@@ -50,6 +50,7 @@ class RunOptions:
     selection: Selection
     dry_run: bool
     fresh: bool
+    retry_failed: bool
     rebuild: bool
     keep: bool
 

@@ -66,6 +66,9 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     _add_selection(run)
     run.add_argument("--dry-run", action="store_true", help="print every command, run none")
     run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
+    run.add_argument(
+        "--retry-failed", action="store_true", help="measure cells without a number again"
+    )
     run.add_argument("--rebuild", action="store_true", help="make the engine environment anew")
     run.add_argument("--keep", action="store_true", help="leave ended containers, to look into")
     run.set_defaults(options=_run)
@@ -151,6 +154,7 @@ def _run(given: argparse.Namespace) -> RunOptions:
         selection=_selection(given),
         dry_run=given.dry_run,
         fresh=given.fresh,
+        retry_failed=given.retry_failed,
         rebuild=given.rebuild,
         keep=given.keep,
     )

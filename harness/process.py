@@ -12,6 +12,7 @@ import functools
 import json
 import os
 import shlex
+import signal
 import subprocess
 import threading
 import uuid
@@ -252,6 +253,15 @@ class Owner:
                 if recorded.boot_id == boot_id() and current in (None, recorded):
                     groups.add(recorded.pid)
         return groups
+
+
+def exit_text(code: int) -> str:
+    """Return an exit code as a person reads it; a negative one is the signal that killed."""
+    if code >= 0:
+        return f"exit {code}"
+    name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+    why = ": killed by hand, or for want of memory" if name == "SIGKILL" else ""
+    return f"exit {code}, {name}{why}"
 
 
 def shell_line(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:

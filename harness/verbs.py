@@ -91,9 +91,9 @@ def run(options: RunOptions, console: Console) -> int:
         clock=SystemClock(),
         progress=progress,
     )
-    outcome = reproduction.run(fresh=options.fresh)
-    if outcome.already_finished:
-        progress.say("This plan is measured on this host already; --fresh measures it again.")
+    outcome = reproduction.run(fresh=options.fresh, retry_failed=options.retry_failed)
+    if outcome.remark:
+        progress.say(outcome.remark)
     return _announce(outcome.directory, outcome.results)
 
 

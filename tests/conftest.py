@@ -197,7 +197,7 @@ class Kit:
         choice = Choice(runtime="local", **options)
         return make_plan(suite, choice, pins=pins, kit_version="0.0")
 
-    def run(self, *, fresh: bool = False, **options: Any) -> Outcome:
+    def run(self, *, fresh: bool = False, retry_failed: bool = False, **options: Any) -> Outcome:
         host = HostReading(FACTS, {"cpuinfo.txt": "made up\n"})
         return Reproduction(
             plan=self.plan(**options),
@@ -207,7 +207,7 @@ class Kit:
             clock=self.clock,
             progress=self.progress,
             runtimes=self.runtimes,
-        ).run(fresh=fresh)
+        ).run(fresh=fresh, retry_failed=retry_failed)
 
     def runs(self) -> list[Path]:
         return sorted(self.site.reports.glob("*"))

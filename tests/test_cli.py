@@ -69,6 +69,11 @@ def test_cell_without_a_number_is_exit_1(kit: Kit) -> None:
     done = call(kit, "run", "test")
     assert done.returncode == 1
     assert done.stdout.startswith("3 of 4 cells measured\n")
+    again = call(kit, "run", "test")
+    assert again.returncode == 1
+    assert "3 of 4 cells were measured; --retry-failed measures the others" in again.stderr
+    kit.heal()
+    assert call(kit, "run", "test", "--retry-failed").returncode == 0
 
 
 def test_engine_that_does_not_start_is_exit_5_with_three_parts(kit: Kit) -> None:

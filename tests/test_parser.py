@@ -36,7 +36,12 @@ NOTHING = Selection(
 def test_without_flags_nothing_is_chosen() -> None:
     assert parse(["plan"]) == PlanOptions(selection=NOTHING, json=False, dry_run=False)
     assert parse(["run"]) == RunOptions(
-        selection=NOTHING, dry_run=False, fresh=False, rebuild=False, keep=False
+        selection=NOTHING,
+        dry_run=False,
+        fresh=False,
+        retry_failed=False,
+        rebuild=False,
+        keep=False,
     )
     assert parse(["build"]) == BuildOptions(names=(), rebuild=False, images=NOTHING.images)
     assert parse(["images"]) == NOTHING.images
@@ -70,7 +75,7 @@ def test_a_suite_can_be_an_option() -> None:
         parse(["plan", "a", "--suite", "b"])
 
 
-@pytest.mark.parametrize("flag", ["dry_run", "fresh", "rebuild", "keep"])
+@pytest.mark.parametrize("flag", ["dry_run", "fresh", "retry_failed", "rebuild", "keep"])
 def test_flags_of_a_run(flag: str) -> None:
     options = parse(["run", f"--{flag.replace('_', '-')}"])
     assert isinstance(options, RunOptions)

@@ -12,8 +12,8 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.engines.base import BatchWave, Event, wave_job
 from harness.engines.registry import in_process
-from harness.errors import EngineError
-from harness.process import Owner, Running, Tick
+from harness.errors import EngineStoppedError
+from harness.process import Owner, Running, Tick, exit_text
 from harness.runtime.base import Command, Runtime, inside_command
 from harness.stamped_log import log_tail
 from harness.suite.model import Limits
@@ -25,7 +25,7 @@ EVENTS = "events.jsonl"
 DRIVER_LOG = "driver.log"
 """The launcher's output; each rank has a log of its own beside it."""
 FAILED = "failed"
-"""The launcher's last event where a rank failed, with which one and how."""
+"""The launcher's last event where a rank failed, with which one, how, and its log."""
 TAIL_LINES = 20
 """The launcher repeats a failed rank's last 15 lines below its own message."""
 MARGIN = 1.1
@@ -104,12 +104,12 @@ class InProcess:
     def _follow(self, running: Running, events: Path, tick: Tick) -> Iterator[Event]:
         """Yield events until the launcher ends; each of them starts a new deadline."""
         last, since, allowed = "start", self.clock.monotonic(), self._limit("start")
-        reason = ""
+        reason, log = "", self.log
         while True:
             code = running.poll()
             for event in self._new_events(events):
                 if event["event"] == FAILED:
-                    reason = f": {event['reason']}"
+                    reason, log = f": {event['reason']}", Path(event["log"])
                     continue
                 last, since = event["event"], self.clock.monotonic()
                 allowed = self._limit(last)
@@ -118,16 +118,18 @@ class InProcess:
                 running.wait(0, tick)
                 if code == 0 and last == "finished":
                     return
-                raise EngineError(
-                    f"the engine stopped after '{last}' (exit {code}){reason}; its last lines:\n"
-                    f"{log_tail(self.log, TAIL_LINES)}",
+                raise EngineStoppedError(
+                    f"the engine stopped after '{last}' ({exit_text(code)}){reason}",
+                    log=log,
+                    last_lines=log_tail(self.log, TAIL_LINES),
                     usually="a setting that this release refuses, or too little memory",
                     next_step=f"read {self.log}",
                 )
             if self.clock.monotonic() - since > allowed:
-                raise EngineError(
-                    f"the engine gave no sign for {allowed:.0f} s after '{last}'; "
-                    f"its last lines:\n{log_tail(self.log)}",
+                raise EngineStoppedError(
+                    f"the engine gave no sign for {allowed:.0f} s after '{last}' and was ended",
+                    log=self.log,
+                    last_lines=log_tail(self.log),
                     usually="it hangs, or this machine is much slower than the suite expects",
                     next_step=f"read {self.log}, or raise `limits` in the suite",
                 )

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from harness.clock import Clock
 from harness.engines.base import ServedEngine, startup_lines
 from harness.errors import EngineError
-from harness.process import Owner, Running, Tick
+from harness.process import Owner, Running, Tick, exit_text
 from harness.runtime.base import Command, Runtime
 from harness.stamped_log import log_tail
 from harness.suite.model import Limits
@@ -60,6 +60,10 @@ class RunningServer:
         """Return whether it still runs."""
         return self.running is not None and self.running.poll() is None
 
+    def wait(self, seconds: float, tick: Tick) -> int | None:
+        """Wait up to ``seconds`` for its end; return the exit code, or None if it still runs."""
+        return self.running.wait(seconds, tick) if self.running else None
+
     def up(self, tick: Tick) -> Mapping[str, JsonValue]:
         """Start it and wait until it answers; return what it says of itself.
 
@@ -74,7 +78,7 @@ class RunningServer:
                 # The output may still be on its way into the log.
                 self.running.stop(grace=0)
                 raise EngineError(
-                    f"the server stopped while loading (exit {code}); its last lines:\n"
+                    f"the server stopped while loading ({exit_text(code)}); its last lines:\n"
                     f"{log_tail(self.log)}",
                     usually=self._why_stopped(),
                     next_step=f"read {self.log}; to start it by hand:\n"

@@ -40,6 +40,7 @@ class RankError(Exception):
     def __init__(self, reason: str, rank: Rank) -> None:
         super().__init__(f"{reason}; the last lines of {rank.log}:\n{rank.tail()}")
         self.reason = reason
+        self.log = rank.log
 
 
 class Rank:
@@ -213,7 +214,7 @@ def main() -> None:
     try:
         run(job, events)
     except RankError as error:
-        events.emit("failed", reason=error.reason)
+        events.emit("failed", reason=error.reason, log=str(error.log))
         print(error, flush=True)
         sys.exit(1)
 

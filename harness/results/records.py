@@ -8,6 +8,9 @@ from pydantic import Field, JsonValue
 
 from harness.validation import Strict
 
+Cause = Literal["engine", "daemon", "client"]
+"""Through whom a cell failed: its engine died, Docker's daemon went away, or the client failed."""
+
 Listing = Annotated[tuple[str, ...], Field(strict=False)]
 
 
@@ -23,11 +26,20 @@ class CellRecord(Strict):
     session: str
     state: Literal["ran", "failed"]
     reason: str | None = None
+    cause: Cause | None = None
+    """Through whom it failed."""
+    log: str | None = None
+    """Path below the run directory of the log that says more of why it failed."""
     began: str
     ended: str
     command: str
     engine_before: str
     engine_after: str
+
+    @property
+    def engine_lost(self) -> bool:
+        """Whether the engine went away under the cell: then it says nothing of the cell itself."""
+        return self.cause in ("engine", "daemon")
 
 
 class Sample(Strict):

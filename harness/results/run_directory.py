@@ -12,7 +12,13 @@ from pydantic import ValidationError
 
 from harness.errors import UsageError
 from harness.files import not_ours, read_record
-from harness.results.records import CellRecord, Manifest, RunRecord, SessionRecord
+from harness.results.records import (
+    CellRecord,
+    Manifest,
+    RunRecord,
+    SessionRecord,
+    session_folder,
+)
 from harness.results.reference import Reference
 from harness.suite.plan import Cell, Plan, RequestSet, plan_from_json
 
@@ -49,6 +55,10 @@ class RunDirectory:
     @property
     def report(self) -> Path:
         return self.path / "report.md"
+
+    def relative(self, path: Path) -> str:
+        """Return a path below the run directory as its records name it."""
+        return path.relative_to(self.path).as_posix()
 
     def model(self, name: str) -> Path:
         """Folder of a generated model."""
@@ -87,16 +97,28 @@ class RunDirectory:
         except ValidationError as error:
             raise not_ours(self.record_file, error) from error
 
+    def session_file(self, recipe: str, number: int) -> Path:
+        """The record of an engine start, which is written once the engine is up and warm."""
+        return self.path / session_folder(recipe, number) / "session.json"
+
     def cell_file(self, cell: Cell) -> Path:
         """The record of a cell."""
         return self.cell(cell) / "cell.json"
 
     def finished(self, cell: Cell) -> bool:
-        """Return whether ``cell`` has its cell.json, which is written last."""
-        return self.cell_file(cell).exists()
+        """Return whether nothing is left to be measured of ``cell``.
+
+        It has its cell.json, which is written last, and kept its engine until then. A cell.json
+        that cannot be read counts as well: the report names it.
+        """
+        try:
+            record = self.cell_record(cell)
+        except UsageError:
+            return True
+        return record is not None and not record.engine_lost
 
     def cell_record(self, cell: Cell) -> CellRecord | None:
-        """Read the record of a finished cell; None where it is not finished."""
+        """Read the record of a cell; None where there is none yet."""
         path = self.cell_file(cell)
         return read_record(path, CellRecord) if path.exists() else None
 

@@ -14,6 +14,7 @@ from harness.errors import EngineError
 from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
 from harness.runner.context import Context
+from harness.runner.failure import Failure, failure_of
 from harness.runner.steps import RunBatch
 from harness.suite.plan import WARMUP, Cell
 
@@ -85,26 +86,31 @@ class BatchSession:
                 ended = _moment(_await(events, "wave-finished", cell.id))
         except EngineError as error:
             now = stamp(self.context.clock.now())
-            self._record(cell, record, (began, now), error.what.splitlines()[0])
+            self._record(cell, record, (began, now), failure_of(error, self.step.log))
             raise
         self._record(cell, record, (began, ended), None)
 
     def _record(
-        self, cell: Cell, session: SessionRecord, window: tuple[str, str], reason: str | None
+        self, cell: Cell, session: SessionRecord, window: tuple[str, str], failure: Failure | None
     ) -> None:
+        context = self.context
         engine = f"session {session.number} of {session.recipe}"
         record = CellRecord(
             cell=cell.id,
             session=session.folder,
-            state="failed" if reason else "ran",
-            reason=reason,
+            state="failed" if failure else "ran",
+            reason=failure.reason if failure else None,
+            cause=failure.cause if failure else None,
+            log=context.directory.relative(failure.log) if failure else None,
             began=window[0],
             ended=window[1],
             command=session.command,
             engine_before=engine,
-            engine_after="gone" if reason else engine,
+            engine_after="gone" if failure else engine,
         )
-        self.context.writer.cell(cell, record)
+        context.writer.cell(cell, record)
+        if failure:
+            context.progress.say(f"  {cell.id} was not measured: {failure.reason}")
 
 
 def _moment(event: Event) -> str:

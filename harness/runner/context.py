@@ -9,7 +9,7 @@ from harness.clock import Clock
 from harness.console import Progress
 from harness.errors import EngineError
 from harness.files import make_folder, write_json
-from harness.process import Owner, Running
+from harness.process import Owner, Running, Tick, exit_text
 from harness.results.run_directory import RunDirectory
 from harness.runner.planned_run import PlannedRun
 from harness.runner.run_writer import RunWriter
@@ -53,8 +53,10 @@ class Context:
         self.lay_out(step)
         return self.runtime.start(step.command, log=step.log, owner=self.owner)
 
-    def run_tool(self, step: CommandStep, what: str) -> None:
+    def run_tool(self, step: CommandStep, what: str, tick: Tick) -> None:
         """Run a step's command to its end, as a step that a person sees.
+
+        ``tick`` is called meanwhile and may raise to end it.
 
         Raises:
             EngineError: it failed or took longer than the step's limit.
@@ -62,13 +64,13 @@ class Context:
         with self.progress.step(step.title, expected_s=step.expected_s):
             running = self.start(step)
             try:
-                code = running.wait(step.limit_s, self.progress.tick)
+                code = running.wait(step.limit_s, tick)
             finally:
                 running.stop(grace=self.plan.limits.stop_s)
         if code != 0:
-            outcome = f"still ran after {step.limit_s:.0f} s" if code is None else f"exit {code}"
+            outcome = f"still ran after {step.limit_s:.0f} s" if code is None else exit_text(code)
             raise EngineError(
-                f"could not {what} ({outcome}); the last lines:\n{log_tail(step.log)}",
+                f"could not {what} ({outcome})\nthe last lines:\n{log_tail(step.log)}",
                 usually="the engine's environment is incomplete, or the server stopped answering",
                 next_step=f"read {step.log}",
             )

@@ -19,7 +19,7 @@ def ensure_prompts(context: Context) -> None:
     missing = [requests for requests in plan.request_sets if directory.manifest(requests) is None]
     if missing:
         step = make_prompts(context.planned, missing)
-        context.run_tool(step, step.title)
+        context.run_tool(step, step.title, context.progress.tick)
     for requests in plan.request_sets:
         _check(context, requests)
 

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.clock import Clock, stamp
 from harness.console import Progress
 from harness.data import clone
-from harness.engines.server import free_port
-from harness.errors import EngineError, HostError, KitError
+from harness.errors import HostError, KitError
 from harness.host.facts import HostReading
 from harness.host.fit import check_cpu, check_space
 from harness.process import Owner
 from harness.report.render import write_report
-from harness.results.collect import Results
+from harness.results.collect import Results, collect
 from harness.results.records import RunRecord, RunState
 from harness.results.reference import Reference
 from harness.results.run_directory import RunDirectory, newest
-from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
 from harness.runner.host_lock import Holder, HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
-from harness.runner.prompts import ensure_prompts
 from harness.runner.run_writer import RunWriter, create
 from harness.runner.runtimes import RUNTIMES, RuntimeName, Runtimes
-from harness.runner.server_session import ServerSession
-from harness.runner.session_steps import session_steps
+from harness.runner.sessions import measure
 from harness.runner.site import Site
-from harness.runner.steps import ServerSteps
 from harness.runtime.base import Runtime
-from harness.suite.plan import Cell, Plan, Session, plan_to_json
+from harness.suite.plan import Plan, plan_to_json
 
 RUN_BYTES = int(1e9)
 """Space that must be free for logs, prompts and results before a run starts."""
@@ -47,6 +41,19 @@ class Outcome:
     directory: RunDirectory
     results: Results
     already_finished: bool
+
+    @property
+    def remark(self) -> str | None:
+        """What a person must know where nothing was left to be measured."""
+        if not self.already_finished:
+            return None
+        if self.results.complete:
+            return "This plan is measured on this host already; --fresh measures it again."
+        count = f"{self.results.measured} of {len(self.results.cells)} cells were measured"
+        return (
+            f"This plan ran on this host already: {count}; --retry-failed measures the others "
+            "again, --fresh all."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +68,17 @@ class Reproduction:
     progress: Progress
     runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
-    def run(self, *, fresh: bool) -> Outcome:
+    def run(self, *, fresh: bool = False, retry_failed: bool = False) -> Outcome:
         """Measure, or go on with the plan's newest run on this host that is not finished.
+
+        A run is finished when every cell has a result, whatever it is worth, or failed without
+        its engine; ``retry_failed`` measures each of its cells again that has no number.
 
         Raises:
             KitError: as soon as nothing more can be measured; finished cells stay.
         """
         found = None if fresh else self._newest()
-        if found and found.record().state == "finished":
+        if found and not self._anything_left(found, retry_failed=retry_failed):
             return Outcome(directory=found, results=write_report(found), already_finished=True)
         if any(self.site.images.image(image).local for image in self.plan.pins):
             check_cpu(self.host.facts)
@@ -82,7 +92,7 @@ class Reproduction:
             )
             lock.describe(directory.path, self.plan.runtime)
             try:
-                self._open(directory)
+                self._open(directory, retry_failed=retry_failed)
                 results = self._carry_out(directory, unfit)
             except BaseException:
                 # An interrupt can fall between a start and its record, and a daemon can go away
@@ -93,6 +103,14 @@ class Reproduction:
                     lock.leftovers = False
                 raise
         return Outcome(directory=directory, results=results, already_finished=False)
+
+    def _anything_left(self, found: RunDirectory, *, retry_failed: bool) -> bool:
+        """Return whether a run has cells that are to be measured, or was cut off at its end."""
+        if found.record().state != "finished":
+            return True
+        if retry_failed:
+            return not collect(found).complete
+        return not all(map(found.finished, self.plan.cells))
 
     def _newest(self) -> RunDirectory | None:
         return newest(self.site.reports, self.plan.hash(), self.host.facts.host_id)
@@ -127,10 +145,14 @@ class Reproduction:
         # By its path: in another clone, a run of the same second has the same name.
         return Owner(str(directory.path), directory.ledger, self.clock)
 
-    def _open(self, directory: RunDirectory) -> None:
+    def _open(self, directory: RunDirectory, *, retry_failed: bool) -> None:
         """Write the run's own facts, or take up those of the run that goes on."""
         writer = RunWriter(directory)
         if directory.record_file.exists():
+            if retry_failed:
+                for each in collect(directory).cells:
+                    if each.status != "measured":
+                        writer.forget(each.cell)
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
             self.progress.say(f"Going on with {directory.path}: {count}.")
@@ -173,62 +195,11 @@ class Reproduction:
         )
         try:
             context.writer.host(self.host)
-            _measure(*prepare(context, self.site, unfit))
+            measure(*prepare(context, self.site, unfit))
         except BaseException as error:
             _close(context, "stopped" if isinstance(error, KitError) else "interrupted")
             raise
         return _close(context, "finished")
-
-
-def _measure(context: Context, unfit: HostError | None) -> None:
-    """Run every session that this host can; ``unfit`` is why those that need RDMA cannot.
-
-    Raises:
-        KitError: the first reason for which a session did not run to its end.
-    """
-    context.progress.expect(context.plan.expected_s)
-    ensure_prompts(context)
-    failures: list[KitError] = []
-    for session in context.plan.sessions:
-        failure = unfit if unfit and needs_rdma(session) else _run_session(context, session)
-        if failure is not None:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
-
-
-def _run_session(context: Context, session: Session) -> EngineError | None:
-    """Measure what is left of a session, with one restart if the engine dies in between.
-
-    An engine that did not even come up is not started again: it would fail the same way, after
-    the same wait. The sessions of other recipes still run; the error is returned for the end.
-    """
-    restarted = False
-    while todo := [cell for cell in session.cells if not context.directory.finished(cell)]:
-        try:
-            _start_session(context, session, todo)
-        except EngineError as error:
-            reached = context.directory.finished(todo[0])
-            if restarted or not reached:
-                context.progress.say(error.render())
-                return error
-            context.progress.say(f"  {error.what.splitlines()[0]} Starting it once more.")
-            restarted = True
-    return None
-
-
-def _start_session(context: Context, session: Session, cells: Sequence[Cell]) -> None:
-    """Start the engine once and measure ``cells``.
-
-    Raises:
-        EngineError: it did not start, or stopped in between.
-    """
-    number = context.writer.new_session(session.recipe)
-    steps = session_steps(context.planned, session, cells, number=number, port=free_port())
-    if isinstance(steps, ServerSteps):
-        ServerSession(context, steps).run()
-    else:
-        BatchSession(context, steps).run()
 
 
 def _close(context: Context, state: RunState) -> Results:

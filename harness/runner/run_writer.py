@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, JsonValue
 
-from harness.files import make_folder, write_json, write_text
+from harness.files import make_folder, remove_file, write_json, write_text
 from harness.host.facts import HostReading
 from harness.results.records import CellRecord, RunRecord, RunState, SessionRecord, session_folder
 from harness.results.reference import Reference
@@ -95,11 +95,15 @@ class RunWriter:
 
     def session(self, record: SessionRecord) -> None:
         """Write session.json, once the engine is up and warm."""
-        _write(self.directory.path / record.folder / "session.json", record)
+        _write(self.directory.session_file(record.recipe, record.number), record)
 
     def cell(self, cell: Cell, record: CellRecord) -> None:
         """Write cell.json, the last file of a cell."""
         _write(self.directory.cell_file(cell), record)
+
+    def forget(self, cell: Cell) -> None:
+        """Remove cell.json: the cell is to be measured again."""
+        remove_file(self.directory.cell_file(cell))
 
 
 def _write(path: Path, record: BaseModel) -> None:

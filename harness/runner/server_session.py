@@ -13,11 +13,14 @@ from harness.clock import stamp
 from harness.engines.base import ServedEngine
 from harness.engines.registry import served
 from harness.engines.server import RunningServer
-from harness.errors import CellError, EngineError
+from harness.errors import CellError, DaemonLostError, EngineError, EngineStoppedError
 from harness.files import write_text
+from harness.process import exit_text
 from harness.results.cell_rules import compilations
 from harness.results.records import CellRecord, SessionRecord
 from harness.runner.context import Context
+from harness.runner.failure import failure_of
+from harness.runner.server_watch import ServerWatch
 from harness.runner.steps import MeasureCell, Scrape, ServerSteps
 from harness.stamped_log import log_tail
 
@@ -44,9 +47,10 @@ class ServerSession:
                 before stays, and the cell that ran is recorded as failed.
         """
         with self._served() as server:
-            record = self._start(server)
+            watch = ServerWatch(server, self.steps.start.health, self.context.progress.tick)
+            record = self._start(watch)
             for step in self.steps.cells:
-                self._measure(step, server, record)
+                self._measure(step, watch, record)
 
     @contextlib.contextmanager
     def _served(self) -> Iterator[RunningServer]:
@@ -70,14 +74,14 @@ class ServerSession:
         finally:
             server.down()
 
-    def _start(self, server: RunningServer) -> SessionRecord:
+    def _start(self, watch: ServerWatch) -> SessionRecord:
         """Bring the server up, check its tokenizer and warm it for the cells."""
         context, steps = self.context, self.steps
         began = stamp(context.clock.now())
         with context.progress.step(steps.start.title, expected_s=steps.start.expected_s):
-            startup = server.up(context.progress.tick)
-        checked = self._check_tokenizer(server)
-        self._send_warmups()
+            startup = watch.server.up(context.progress.tick)
+        checked = self._check_tokenizer(watch)
+        self._send_warmups(watch)
         record = SessionRecord(
             recipe=steps.session.recipe,
             number=steps.number,
@@ -90,19 +94,29 @@ class ServerSession:
         context.writer.session(record)
         return record
 
-    def _send_warmups(self) -> None:
-        """Serve the discarded wave of every shape."""
-        self.context.run_tool(self.steps.warm_up, "warm the server up")
+    def _send_warmups(self, watch: ServerWatch) -> None:
+        """Serve the discarded wave of every shape.
 
-    def _check_tokenizer(self, server: RunningServer) -> int | None:
+        Raises:
+            EngineStoppedError, DaemonLostError: the server did not survive it.
+            EngineError: the client failed by itself.
+        """
+        try:
+            self.context.run_tool(self.steps.warm_up, "warm the server up", watch.tick)
+        except EngineError as error:
+            raise watch.death() or error from error
+        if death := watch.death():
+            raise death
+
+    def _check_tokenizer(self, watch: ServerWatch) -> int | None:
         """Compare saved ids with what the server makes of the same text; return how many.
 
         None: it has no endpoint that tells.
         """
-        path_there = self.engine.endpoints.tokenize
-        if path_there is None:
+        endpoint = self.engine.endpoints.tokenize
+        if endpoint is None:
             return None
-        url = f"{server.base_url}{path_there}"
+        url = f"{watch.server.base_url}{endpoint}"
         checked = 0
         for request_set in (cell.requests for cell in self.steps.session.cells):
             manifest = self.context.directory.manifest(request_set)
@@ -110,7 +124,7 @@ class ServerSession:
             lines = path.read_text(encoding="utf-8").splitlines()
             for sample in manifest.samples if manifest else ():
                 saved = json.loads(lines[sample.index])["prompt_token_ids"]
-                if self._tokenize(url, sample.text) != saved:
+                if self._tokenize(watch, url, sample.text) != saved:
                     raise EngineError(
                         f"the server tokenizes prompt {sample.index} of "
                         f"{request_set.prompts_file} differently",
@@ -120,7 +134,7 @@ class ServerSession:
                 checked += 1
         return checked
 
-    def _tokenize(self, url: str, text: str) -> object:
+    def _tokenize(self, watch: ServerWatch, url: str, text: str) -> object:
         try:
             answer = requests.post(
                 url, json={"model": self.context.planned.model.name, "prompt": text}, timeout=60
@@ -128,77 +142,73 @@ class ServerSession:
             answer.raise_for_status()
             return answer.json()["tokens"]
         except (requests.RequestException, KeyError, TypeError) as error:
-            raise EngineError(
+            raise watch.death() or EngineError(
                 f"the server does not tokenize: {error}",
-                usually="it stopped right after it became ready",
+                usually="another release than the suite's was installed",
                 next_step=f"try: curl -X POST {url}",
             ) from error
 
-    def _measure(self, step: MeasureCell, server: RunningServer, record: SessionRecord) -> None:
-        context, cell = self.context, step.cell
-        reason, began, before = self._attempt(step, server)
+    def _measure(self, step: MeasureCell, watch: ServerWatch, session: SessionRecord) -> None:
+        context, cell, server = self.context, step.cell, watch.server
+        before, began = server.identity(), stamp(context.clock.now())
+        error = self._attempt(step, watch)
         now = stamp(context.clock.now())
-        if reason is None and compilations(self.steps.folder, self.engine, began, now):
+        if error is None and compilations(self.steps.folder, self.engine, began, now):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
             context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
-            self._send_warmups()
-            reason, began, before = self._attempt(step, server)
-        cell_record = CellRecord(
+            self._send_warmups(watch)
+            began = stamp(context.clock.now())
+            error = self._attempt(step, watch)
+        failure = failure_of(error, step.log) if error else None
+        record = CellRecord(
             cell=cell.id,
-            session=record.folder,
-            state="failed" if reason else "ran",
-            reason=reason,
+            session=session.folder,
+            state="failed" if failure else "ran",
+            reason=failure.reason if failure else None,
+            cause=failure.cause if failure else None,
+            log=context.directory.relative(failure.log) if failure else None,
             began=began,
             ended=stamp(context.clock.now()),
             command=context.runtime.line(step.command),
             engine_before=before,
-            engine_after=server.identity() if server.alive() else "gone",
+            engine_after="gone" if isinstance(error, EngineError) else before,
         )
-        context.writer.cell(cell, cell_record)
-        if reason:
-            context.progress.say(f"  {cell.id} was not measured: {reason}")
-        if not server.alive():
-            raise EngineError(
-                f"the server stopped during {cell.id}; its last lines:\n{log_tail(server.log)}",
-                usually="too little memory, or a crash in a kernel of this workload",
-                next_step=f"read {server.log}",
-            )
+        context.writer.cell(cell, record)
+        if failure:
+            context.progress.say(f"  {cell.id} was not measured: {failure.reason}")
+        if isinstance(error, EngineError):
+            raise error
 
-    def _attempt(self, step: MeasureCell, server: RunningServer) -> tuple[str | None, str, str]:
-        """Run the client once; return why there is no result, when it began and the engine."""
+    def _attempt(
+        self, step: MeasureCell, watch: ServerWatch
+    ) -> CellError | EngineStoppedError | DaemonLostError | None:
+        """Run the client once; return why there is no result, if there is none."""
         # What an interrupted attempt left here must not pass for this one's.
         scrapes = [scrape.path for scrape in (step.before, step.after) if scrape]
         for stale in (step.result, step.log, *scrapes):
             stale.unlink(missing_ok=True)
-        began, before = stamp(self.context.clock.now()), server.identity()
-        with self.context.progress.step(step.title, expected_s=step.expected_s):
-            self._scrape(step.before)
-            try:
-                self._run_client(step, server)
-                self._scrape(step.after)
-            except CellError as error:
-                return error.what, began, before
-        return None, began, before
-
-    def _run_client(self, step: MeasureCell, server: RunningServer) -> None:
-        """Run the client; a client that leaves no result did not measure, whatever it returns."""
-        context = self.context
-        running = context.start(step)
-
-        def tick() -> None:
-            context.progress.tick()
-            if not server.alive():
-                msg = "the server stopped while the client was running"
-                raise CellError(msg, usually="a crash", next_step=f"read {server.log}")
-
         try:
-            code = running.wait(step.limit_s, tick)
+            with self.context.progress.step(step.title, expected_s=step.expected_s):
+                self._scrape(step.before)
+                self._run_client(step, watch)
+                self._scrape(step.after)
+        except CellError as error:
+            return watch.death() or error
+        except (EngineStoppedError, DaemonLostError) as error:
+            return error
+        return watch.death()
+
+    def _run_client(self, step: MeasureCell, watch: ServerWatch) -> None:
+        """Run the client; a client that leaves no result did not measure, whatever it returns."""
+        running = self.context.start(step)
+        try:
+            code = running.wait(step.limit_s, watch.tick)
         finally:
             running.stop(grace=5)
         if code is None:
             what = f"the client did not finish within {step.limit_s:.0f} s"
         elif code != 0:
-            what = f"the client ended with exit {code}: {log_tail(step.log, 1)}"
+            what = f"the client ended with {exit_text(code)}: {log_tail(step.log, 1)}"
         elif not step.result.exists():
             what = f"the client ended with exit 0 but wrote no result: {log_tail(step.log, 1)}"
         else:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import requests
 
-from harness.errors import EngineError, HostError, ImageError
+from harness.errors import DaemonLostError, HostError, ImageError
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -90,7 +90,7 @@ def engine_errors(doing: str) -> Iterator[None]:
     """Turn the SDK's errors into the kit's.
 
     Raises:
-        EngineError: the daemon does not answer any more.
+        DaemonLostError: the daemon does not answer any more.
         ImageError: it refuses what it is asked for.
     """
     from docker.errors import APIError, DockerException
@@ -103,9 +103,9 @@ def engine_errors(doing: str) -> Iterator[None]:
         raise lost(doing) from error
 
 
-def lost(doing: str) -> EngineError:
+def lost(doing: str) -> DaemonLostError:
     """Return the error for a daemon that went away."""
-    return EngineError(
+    return DaemonLostError(
         f"Docker's daemon stopped answering while the kit was to {doing}",
         usually="it was restarted or upgraded, and took its containers with it",
         next_step="docker info; then run the same command again: finished cells are kept",

@@ -42,6 +42,13 @@ sys.exit(not any(target(path) in inodes for path in glob.glob("/proc/[0-9]*/fd/*
 the host. State 0A is LISTEN; the columns are those of proc_net_tcp(5)."""
 
 
+def _is_gone(error: ImageError) -> bool:
+    """Return whether the daemon refused because it does not know the container any more."""
+    from docker.errors import NotFound
+
+    return isinstance(error.__cause__, NotFound)
+
+
 class RunningContainer:
     """A container whose output goes to a log, each line with the time at which it arrived."""
 
@@ -116,9 +123,13 @@ class RunningContainer:
                 self._code = self._exit_code()
         except EngineError as error:
             self._failure = error
-        except ImageError as error:  # removed by somebody else: nothing more can be asked
-            self._failure = lost("follow a container")
-            self._failure.__cause__ = error
+        except ImageError as error:
+            if _is_gone(error):
+                self._output.copy([b"removed from outside while it ran: docker rm --force"])
+                self._code = KILLED
+            else:
+                self._failure = lost("follow a container")
+                self._failure.__cause__ = error
 
     def _exit_code(self) -> int:
         """Return the exit code; write down where the container was killed, and by whom."""

@@ -145,15 +145,6 @@ def test_a_client_that_hangs_is_ended_at_its_limit(kit: Kit) -> None:
     assert outcome.results.of("server", "1k-1-c1")[0].status == "measured"
 
 
-def test_a_driver_that_hangs_is_ended_at_its_limit(kit: Kit) -> None:
-    kit.suite["limits"] = {"engine_start_s": 40, "wave_s": 4, "stop_s": 2}
-    kit.fault(driver={"offline/128-8-c2/r1": "hangs"})
-    outcome = kit.run()
-    assert outcome.results.of("offline", "128-8-c2")[0].status == "failed"
-    assert "gave no sign for 4 s" in outcome.results.of("offline", "128-8-c2")[0].reasons[0]
-    assert outcome.results.of("server", "128-8-c2")[0].status == "measured"
-
-
 def test_a_wall_clock_that_steps_back_changes_no_number(quick: Kit) -> None:
     class SteppingBack(FixedClock):
         def now(self) -> datetime:

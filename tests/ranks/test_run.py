@@ -140,11 +140,20 @@ def test_special_tokens_in_prompts_give_no_number(double: Kit) -> None:
 def test_rank_that_dies_fails_the_cell_and_says_so(
     double: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DOUBLE_FAULT", '{"rank": 1, "kind": "dies", "step": 3}')
+    # Later than the steps of its warm-up.
+    monkeypatch.setenv("DOUBLE_FAULT", '{"rank": 1, "kind": "dies", "step": 150}')
     with pytest.raises(EngineError) as caught:
         double.run()
     # Which rank, when and how, in the first line. A neighbour can notice it first.
     line = caught.value.what.splitlines()[0]
     assert re.match(r"the engine stopped after '[a-z-]+' \(exit 1\): rank \d (ended|failed)", line)
-    results = collect(RunDirectory(double.runs()[-1]))
+    results_folder = double.runs()[-1]
+    results = collect(RunDirectory(results_folder))
     assert [each.status for each in results.of("server", "128-8-c4")] == ["measured"]
+    (cell,) = results.of("called", "128-8-c4")
+    assert cell.record is not None
+    assert cell.record.cause == "engine"
+    rank = re.match(r"the engine stopped .*: rank (\d) ", cell.reasons[0])
+    assert rank is not None
+    assert cell.record.log == f"sessions/called/2/rank-{rank[1]}.log"
+    assert (results_folder / cell.record.log).exists()

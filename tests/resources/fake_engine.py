@@ -45,6 +45,7 @@ def tokens(text: str) -> list[int]:
 def http_server(name: str, port: int) -> ThreadingHTTPServer:
     """Return the server, bound; its counters tell what the made-up client claims to have sent."""
     counted = {"prompt": 0, "generation": 0}
+    dead: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -59,6 +60,9 @@ def http_server(name: str, port: int) -> ThreadingHTTPServer:
                 return
             if fault("serve") == "hangs":
                 time.sleep(3600)
+            if dead and self.path == "/health":
+                self.send_error(503)
+                return
             served = "another-model" if fault("serve") == "another-model" else name
             self.answer(
                 {
@@ -73,6 +77,13 @@ def http_server(name: str, port: int) -> ThreadingHTTPServer:
             if self.path == "/die":
                 print("Segmentation fault (made up)", flush=True)
                 os._exit(139)
+            if self.path == "/killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if self.path == "/engine-dies":
+                dead.append("EngineDeadError (made up)")
+                print(dead[0], flush=True)
+                self.answer({})
+                return
             if self.path == "/served":
                 for kind in counted:
                     counted[kind] += body[kind]
@@ -141,11 +152,11 @@ def bench(arguments: list[str]) -> int:
         (folder / "hanging").touch()
         while True:
             time.sleep(1)
-    if wrong in ("server-dies", "server-dies-once"):
+    if wrong in ("server-dies", "server-dies-once", "server-killed"):
         if wrong == "server-dies-once":
             faults_file().unlink()
         with contextlib.suppress(OSError):
-            post(f"{url}/die", {})
+            post(f"{url}/{'killed' if wrong == 'server-killed' else 'die'}", {})
         while True:
             time.sleep(1)
     count = int(option(arguments, "--num-prompts"))
@@ -153,7 +164,9 @@ def bench(arguments: list[str]) -> int:
     outputs = [int(option(arguments, "--random-output-len"))] * count
     if wrong == "short-output":
         outputs[0] -= 1
-    done = 0 if wrong == "all-failed" else count
+    if wrong == "engine-dies":
+        post(f"{url}/engine-dies", {})
+    done = 0 if wrong in ("all-failed", "engine-dies") else count
     duration = 2.0
     rate = "inf" if wrong == "all-at-once" else option(arguments, "--request-rate")
     result = {
@@ -190,6 +203,9 @@ def bench(arguments: list[str]) -> int:
     text = json.dumps(result)
     text = text[: len(text) // 2] if wrong == "truncated" else text
     (folder / option(arguments, "--result-filename")).write_text(text)
+    if wrong == "server-dies-afterwards":
+        with contextlib.suppress(OSError):
+            post(f"{url}/die", {})
     return 0
 
 
@@ -237,6 +253,8 @@ def driver(job: dict[str, Any]) -> int:
             if trouble.get(wave["id"]) == "dies":
                 print("RuntimeError: made up", flush=True)
                 return 1
+            if trouble.get(wave["id"]) == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
             if trouble.get(wave["id"]) == "hangs":
                 while True:
                     time.sleep(1)
@@ -275,6 +293,8 @@ def driver(job: dict[str, Any]) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(record))
             emit("wave-finished", wave=wave["id"], duration_s=float(count))
+        if trouble.get("end") == "dies":
+            return 1
         emit("finished")
     return 0
 

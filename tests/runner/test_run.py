@@ -7,21 +7,16 @@ import dataclasses
 import json
 import re
 import shutil
-from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import psutil
 import pytest
 
 from harness.errors import EngineError, HostError
-from harness.process import OWNER_VARIABLE, Owner
+from harness.process import OWNER_VARIABLE
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
-from harness.runtime.base import Command
-from harness.runtime.docker_engine import lost
 from tests.conftest import FACTS, Kit
-from tests.in_process import Done, InProcessRuntime
 
 
 def statuses(kit: Kit) -> dict[str, str]:
@@ -124,26 +119,6 @@ def test_what_is_no_measurement_never_becomes_a_number(
     assert outcome.directory.record().state == "finished"
 
 
-def test_server_that_dies_during_a_cell_is_started_once_more(kit: Kit) -> None:
-    kit.fault(bench={"cells/server/128-8-c2": "server-dies-once"})
-    outcome = kit.run()
-    assert statuses(kit) == {
-        "server/128-8-c2/r1": "failed",
-        "server/1k-1-c1/r1": "measured",
-        "offline/128-8-c2/r1": "measured",
-        "offline/1k-1-c1/r1": "measured",
-    }
-    assert (outcome.directory.path / "sessions" / "server" / "2").is_dir()
-    assert any("Segmentation fault" in line or "once more" in line for line in kit.progress.lines)
-
-
-def test_driver_that_dies_keeps_the_finished_cells(kit: Kit) -> None:
-    kit.fault(driver={"offline/1k-1-c1/r1": "dies"})
-    kit.run()
-    assert statuses(kit)["offline/128-8-c2/r1"] == "measured"
-    assert statuses(kit)["offline/1k-1-c1/r1"] == "failed"
-
-
 @pytest.mark.parametrize(
     ("mode", "message"),
     [
@@ -216,16 +191,6 @@ def test_full_disk_is_said_before_anything_is_made(
     assert kit.runs() == []
 
 
-def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
-    kit.fault(bench={"cells/server/128-8-c2": "server-dies-once"})
-    outcome = kit.run()
-    warmed = [
-        sorted(path.stem for path in (outcome.directory.path / folder / "warmup").glob("*.json"))
-        for folder in ("sessions/server/1", "sessions/server/2")
-    ]
-    assert warmed == [["warmup-128-8", "warmup-1k-1"], ["warmup-1k-1"]]
-
-
 def test_a_cpu_that_does_not_fit_is_said_before_anything_is_made(
     kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,43 +215,3 @@ def test_marks_name_the_runs_own_folder(kit: Kit) -> None:
     kit.progress.tick = look  # type: ignore[method-assign]
     directory = kit.run().directory
     assert any(mark.startswith(f"{directory.path}/") for mark in seen)
-
-
-class LosesItsDaemon(InProcessRuntime):
-    """A runtime whose daemon goes away under the client of one cell, some times."""
-
-    def __init__(self, times: int) -> None:
-        super().__init__()
-        self.times = times
-
-    def start(self, command: Command, *, log: Path, owner: Owner) -> Done:
-        running = super().start(command, log=log, owner=owner)
-        if self.times and "bench" in command.argv and "1k-1-c1" in " ".join(command.argv):
-            self.times -= 1
-            running.wait = _raise(lost("follow a container"))  # type: ignore[method-assign]
-        return running
-
-
-def _raise(error: EngineError) -> Callable[..., int | None]:
-    def wait(*_: object) -> int | None:
-        raise error
-
-    return wait
-
-
-def test_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit) -> None:
-    runtime = LosesItsDaemon(times=1)
-    kit.runtimes = {"local": runtime}
-    assert kit.run(only=("server",)).results.complete
-    assert any("Docker's daemon stopped answering" in line for line in kit.progress.lines)
-    assert len(list(kit.runs()[0].glob("sessions/server/*"))) == 2
-
-
-def test_daemon_that_stays_away_leaves_the_cell_to_the_next_call(kit: Kit) -> None:
-    runtime = LosesItsDaemon(times=2)
-    kit.runtimes = {"local": runtime}
-    with pytest.raises(EngineError, match="daemon stopped answering"):
-        kit.run(only=("server",))
-    assert statuses(kit) == {"server/128-8-c2/r1": "measured", "server/1k-1-c1/r1": "missing"}
-    assert kit.run(only=("server",)).results.complete
-    assert len(kit.runs()) == 1
