@@ -20,10 +20,6 @@ ROOT = Path(__file__).parents[1]
 LAYERS = """\
 __main__
 cli
-parser
-verbs
-choose
-options
 runner
 report
 results

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from harness import __version__
-from harness.parser import COMMAND
+from harness.cli.parser import COMMAND
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -245,7 +245,7 @@ from pathlib import Path
 from tests.docker.conftest import Workshop
 from tests.docker.daemon import Daemon
 from tests.runtime.test_container import DEVICE
-from harness.cli import _stop_once
+from harness.cli.main import _stop_once
 import signal
 signal.signal(signal.SIGTERM, _stop_once)
 folder, daemon = Path(sys.argv[1]), Daemon(Path(sys.argv[2]))

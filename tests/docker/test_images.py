@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.cli import main
+from harness.cli.main import main
 from harness.errors import ImageError
 from harness.runner.describe import describe_images
 from harness.runtime.docker_engine import read_facts

@@ -20,9 +20,9 @@ from harness.files import before_write
 from harness.process import Identity
 from harness.results.run_directory import RunDirectory
 from harness.runner.host_lock import hold_host
+from tests.cli.test_main import call, command, environment
 from tests.conftest import Kit
 from tests.in_process import FixedClock, InProcessRuntime
-from tests.test_cli import call, command, environment
 
 
 @pytest.fixture

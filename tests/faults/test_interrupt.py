@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from harness.clock import SystemClock
+from tests.cli.test_main import ON_FAKES, ROOT, call, command, environment
 from tests.conftest import Kit
-from tests.test_cli import ON_FAKES, ROOT, call, command, environment
 
 
 def under_nox(kit: Kit) -> list[str]:

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from harness import __version__
-from harness.cli import main
+from harness.cli.main import main
 from harness.suite.read import recipes_folder, suite_names
+from tests.cli.test_main import command, environment
 from tests.conftest import Kit
-from tests.test_cli import command, environment
 
 pytestmark = pytest.mark.package
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.verbs import default_cache
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress
 from harness.process import Owner
 from harness.runtime.images import Images, images_folder
 from harness.runtime.local import LocalRuntime
-from harness.verbs import default_cache
 
 
 @pytest.fixture(scope="session")

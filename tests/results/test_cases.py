@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cli import main
+from harness.cli.main import main
 from harness.errors import UsageError
 from harness.results.bench import read_bench_file
 from harness.results.measurement import from_bench

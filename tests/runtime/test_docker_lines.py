@@ -11,7 +11,7 @@ import shlex
 
 import pytest
 
-from harness.cli import main
+from harness.cli.main import main
 
 SUITE = "deepseek-v41-flash-8xb300"
 

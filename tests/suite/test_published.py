@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.cli import main
+from harness.cli.main import main
 from harness.errors import UsageError
 from harness.suite.published import Claim, PublishedFile
 from harness.suite.read import read_suite, recipes_folder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness import __version__
+from harness.cli.options import ImageOptions, Selection
 from harness.errors import UsageError
 from harness.host.facts import HostFacts
-from harness.options import ImageOptions, Selection
 from harness.runtime.images import Images
 from harness.suite.plan import Plan
 from harness.suite.planner import make_plan

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness import __version__
-from harness.errors import UsageError
-from harness.options import (
+from harness.cli.options import (
     BuildOptions,
     CheckOptions,
     ImageOptions,
@@ -25,6 +24,7 @@ from harness.options import (
     SchemaOptions,
     Selection,
 )
+from harness.errors import UsageError
 from harness.results.validity import Expected
 from harness.suite.planner import Choice
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import main
+from harness.cli.main import main
 from tests.conftest import Kit
 from tests.suite.test_plan import planned
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 # The command line on the made-up engines: its folders are replaced, nothing else.
 ON_FAKES = """
 import sys
 from pathlib import Path
-import harness.cli as cli
-import harness.verbs as verbs
+import harness.cli.main as cli
+import harness.cli.verbs as verbs
 folder = Path({folder!r})
 verbs.recipes_folder = lambda: folder / "recipes"
 verbs.images_folder = lambda: folder / "docker"

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
-from harness.options import (
+from harness.cli.options import (
     BuildOptions,
     CheckOptions,
     ImageOptions,
@@ -19,7 +18,8 @@ from harness.options import (
     SchemaOptions,
     Selection,
 )
-from harness.parser import parse
+from harness.cli.parser import parse
+from harness.errors import UsageError
 from harness.results.validity import Expected
 from harness.suite.planner import Choice
 

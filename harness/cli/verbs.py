@@ -10,15 +10,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from harness.choose import FALLBACK_SUITE, choose_images, choose_plan, choose_suite
-from harness.clock import SystemClock
-from harness.console import ConsoleProgress, Progress
-from harness.data import clone, reports_folder
-from harness.errors import EXIT_MEASURED, CellError, UsageError
-from harness.files import write_text
-from harness.host.facts import read_host
-from harness.host.fit import check_python
-from harness.options import (
+from harness.cli.choose import FALLBACK_SUITE, choose_images, choose_plan, choose_suite
+from harness.cli.options import (
     BuildOptions,
     CheckOptions,
     ImageOptions,
@@ -28,6 +21,13 @@ from harness.options import (
     RunOptions,
     Selection,
 )
+from harness.clock import SystemClock
+from harness.console import ConsoleProgress, Progress
+from harness.data import clone, reports_folder
+from harness.errors import EXIT_MEASURED, CellError, UsageError
+from harness.files import write_text
+from harness.host.facts import read_host
+from harness.host.fit import check_python
 from harness.process import Owner
 from harness.report import markdown
 from harness.report.published import published_tables

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.choose import FALLBACK_SUITE, choose_images, choose_suite
+from harness.cli.choose import FALLBACK_SUITE, choose_images, choose_suite
+from harness.cli.options import ImageOptions
 from harness.errors import UsageError
 from harness.host.facts import Gpu
-from harness.options import ImageOptions
 from harness.runtime.images import images_folder
 from tests.conftest import FACTS, Kit
 

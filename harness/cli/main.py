@@ -10,9 +10,8 @@ from types import FrameType
 
 from rich.console import Console
 
-from harness import verbs
-from harness.errors import EXIT_INTERRUPTED, EXIT_MEASURED, KitError
-from harness.options import (
+from harness.cli import verbs
+from harness.cli.options import (
     BuildOptions,
     CheckOptions,
     ImageOptions,
@@ -23,7 +22,8 @@ from harness.options import (
     RunOptions,
     SchemaOptions,
 )
-from harness.parser import COMMAND, parse
+from harness.cli.parser import COMMAND, parse
+from harness.errors import EXIT_INTERRUPTED, EXIT_MEASURED, KitError
 
 
 def main(argv: Sequence[str] | None = None, prog: str = COMMAND) -> int:
