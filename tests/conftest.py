@@ -137,6 +137,7 @@ class Kit:
     progress: QuietProgress = field(default_factory=QuietProgress)
     clock: Clock = field(default_factory=SystemClock)
     reference: Reference | None = None
+    privileged: bool = False
     runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
     @property
@@ -146,6 +147,7 @@ class Kit:
             cache=self.folder / "cache",
             images=Images(self.folder / "docker"),
             lock=self.folder / "host.lock",
+            privileged=self.privileged,
         )
 
     def write_suite(self) -> None:

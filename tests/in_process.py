@@ -109,6 +109,9 @@ class InProcessRuntime:
     def with_rdma(self, choice: object) -> InProcessRuntime:
         return self
 
+    def is_privileged(self, command: Command) -> bool:
+        return False
+
     def end_leftovers(self, owner: Owner) -> int:
         return 0
 

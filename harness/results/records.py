@@ -109,6 +109,6 @@ class RunRecord(Strict):
     model: dict[str, JsonValue] | None = None
     """Revision and files of a model that was downloaded."""
     privileged: bool = False
-    """Whether engines that need RDMA ran in privileged containers."""
+    """Whether an engine that needs RDMA was up in a privileged container."""
     rdma: Listing = ()
     """One line for each RDMA device of the host, where an engine needs some."""

@@ -71,7 +71,7 @@ class BatchSession:
                 },
                 warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in step.warmups),
             )
-            context.writer.session(record)
+            context.came_up(record, step.command)
             for cell in step.cells:
                 self._measure(cell, record, events)
             for _ in events:  # to the launcher's own end, so that its exit is seen

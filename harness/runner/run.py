@@ -176,7 +176,6 @@ class Reproduction:
             kit_commit=kit_commit(),
             began=stamp(self.clock.now()),
             state="running",
-            privileged=self.site.privileged,
             rdma=tuple(self.site.rdma.reasons())
             if any(map(needs_rdma, self.plan.sessions))
             else (),

@@ -91,7 +91,7 @@ class ServerSession:
             warmups=steps.warm_up.results,
             tokenize_checked=checked,
         )
-        context.writer.session(record)
+        context.came_up(record, steps.start.command)
         return record
 
     def _send_warmups(self, watch: ServerWatch) -> None:

@@ -117,6 +117,10 @@ class Runtime(Lines, Protocol):
         """Return this runtime with another choice of RDMA devices and settings."""
         ...
 
+    def is_privileged(self, command: Command) -> bool:
+        """Return whether ``command`` runs in a privileged container."""
+        ...
+
     def end_leftovers(self, owner: Owner) -> int:
         """End what an earlier, killed harness of this run left behind; return how many."""
         ...

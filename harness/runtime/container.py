@@ -167,8 +167,12 @@ class Containers:
             user=granted.user if command.is_engine else f"{os.getuid()}:{os.getgid()}",
             unprivileged=not command.is_engine,
             devices=(self.rdma.nodes or UNKNOWN_NODES) if rdma else (),
-            privileged=self.privileged and rdma,
+            privileged=self.is_privileged(command),
         )
+
+    def is_privileged(self, command: Command) -> bool:
+        """Return whether ``command`` gets ``--privileged``."""
+        return self.privileged and command.container is not None and command.container.rdma
 
     def caches(self, command: Command) -> list[tuple[Path, str]]:
         """Return host folder and container folder of each writable cache."""

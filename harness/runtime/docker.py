@@ -94,6 +94,9 @@ class DockerRuntime:
     def with_rdma(self, choice: RdmaChoice) -> DockerRuntime:
         return replace(self, rdma=choice)
 
+    def is_privileged(self, command: Command) -> bool:
+        return self._containers(None).is_privileged(command)
+
     def end_leftovers(self, owner: Owner) -> int:
         """End builds, and the containers that carry this run's label; no other is ever touched.
 

@@ -62,6 +62,9 @@ class LocalRuntime:
     def with_rdma(self, choice: RdmaChoice) -> LocalRuntime:  # noqa: ARG002 - none is passed on
         return self
 
+    def is_privileged(self, command: Command) -> bool:  # noqa: ARG002 - there are no containers
+        return False
+
     def end_leftovers(self, owner: Owner) -> int:
         return len(owner.end_leftovers())
 

@@ -16,7 +16,9 @@ from harness.errors import EngineError, HostError
 from harness.process import OWNER_VARIABLE
 from harness.results.collect import collect
 from harness.results.run_directory import RunDirectory
+from harness.runtime.base import Command
 from tests.conftest import FACTS, Kit
+from tests.in_process import InProcessRuntime
 
 
 def statuses(kit: Kit) -> dict[str, str]:
@@ -215,3 +217,28 @@ def test_marks_name_the_runs_own_folder(kit: Kit) -> None:
     kit.progress.tick = look  # type: ignore[method-assign]
     directory = kit.run().directory
     assert any(mark.startswith(f"{directory.path}/") for mark in seen)
+
+
+class Privileges(InProcessRuntime):
+    """A runtime that gives the in-process engine a privileged container, as if it needed RDMA."""
+
+    def is_privileged(self, command: Command) -> bool:
+        return command.role == "driver"
+
+
+@pytest.mark.parametrize(("only", "given"), [("server", False), ("offline", True)])
+def test_privileged_is_reported_where_an_engine_got_it(kit: Kit, only: str, given: bool) -> None:
+    kit.privileged = True
+    kit.runtimes = {"local": Privileges()}
+    directory = kit.run(only=(only,)).directory
+    assert directory.record().privileged is given
+    assert ("in privileged containers" in directory.report.read_text()) is given
+
+
+def test_privileged_is_not_reported_of_an_engine_that_was_never_up(kit: Kit) -> None:
+    kit.privileged = True
+    kit.runtimes = {"local": Privileges()}
+    kit.fault(driver={"start": "dies"})
+    with pytest.raises(EngineError):
+        kit.run()
+    assert not RunDirectory(kit.runs()[0]).record().privileged

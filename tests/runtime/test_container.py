@@ -133,6 +133,10 @@ def test_privileged_is_for_rdma_alone_and_only_when_asked() -> None:
     )
     assert "--privileged" in asked.spec(command(Container(rdma=True)), "name").line()
     assert "--privileged" not in asked.spec(command(Container()), "name").line()
+    assert [asked.is_privileged(command(each)) for each in (Container(rdma=True), Container())] == [
+        True,
+        False,
+    ]
     assert "--privileged" not in asked.spec(command(None, role="client"), "name").line()
 
 
