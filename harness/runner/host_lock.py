@@ -14,12 +14,12 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
 
 import filelock
 
 from harness.errors import HostError
 from harness.files import remove_file, write_json
+from harness.runtime.base import RuntimeName
 
 
 def default_lock() -> Path:
@@ -33,7 +33,7 @@ class Holder:
 
     pid: int
     run: str
-    runtime: Literal["local", "docker"]
+    runtime: RuntimeName
     """Where what it started is to be looked for."""
 
 
@@ -52,7 +52,7 @@ class HostLock:
         """Where it stands who holds the host."""
         return _holder_file(self.path)
 
-    def describe(self, run: Path, runtime: Literal["local", "docker"]) -> None:
+    def describe(self, run: Path, runtime: RuntimeName) -> None:
         """Write down for which run the host is held."""
         write_json(self.holder_file, asdict(Holder(os.getpid(), str(run), runtime)))
 

@@ -24,10 +24,10 @@ from harness.runner.host_lock import Holder, HostLock, hold_host
 from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.run_writer import RunWriter, create
-from harness.runner.runtimes import RUNTIMES, RuntimeName, Runtimes
+from harness.runner.runtimes import RUNTIMES, Runtimes
 from harness.runner.sessions import measure
 from harness.runner.site import Site
-from harness.runtime.base import Runtime
+from harness.runtime.base import Runtime, RuntimeName
 from harness.suite.plan import Plan, plan_to_json
 
 RUN_BYTES = int(1e9)

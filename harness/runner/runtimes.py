@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Protocol
 
 from harness.clock import Clock
 from harness.console import Progress
 from harness.process import Owner
 from harness.runner.site import Site
-from harness.runtime.base import Runtime
+from harness.runtime.base import Runtime, RuntimeName
 from harness.runtime.docker import DockerRuntime
 from harness.runtime.local import LocalRuntime
-
-RuntimeName = Literal["local", "docker"]
 
 
 class MakeRuntime(Protocol):

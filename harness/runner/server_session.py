@@ -104,7 +104,9 @@ class ServerSession:
         try:
             self.context.run_tool(self.steps.warm_up, "warm the server up", watch.tick)
         except EngineError as error:
-            raise watch.death() or error from error
+            if death := watch.death():
+                raise death from error
+            raise
         if death := watch.death():
             raise death
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import JsonValue
 
 from harness.host.rdma import RdmaChoice
 from harness.process import Owner, Running
 from harness.suite.recipe import Container
+
+RuntimeName = Literal["local", "docker"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -233,6 +233,17 @@ def test_leftovers_are_found_by_label_and_strangers_left_alone(workshop: Worksho
         workshop.daemon.docker("rm", "-f", foreign)
 
 
+def test_what_is_kept_outlives_the_ending_of_leftovers(workshop: Workshop) -> None:
+    kept = workshop.runtime(keep=True)
+    output(workshop.start("echo done", kept))
+    (ended,) = workshop.containers()
+    workshop.start("sleep 600")
+    assert kept.end_leftovers(workshop.owner) == 1
+    assert workshop.containers() == [ended]
+    assert workshop.runtime().end_leftovers(workshop.owner) == 1
+    assert workshop.containers() == []
+
+
 def test_gpus_without_toolkit(workshop: Workshop) -> None:
     with pytest.raises(ImageError) as caught:
         workshop.start("echo", container=Container(gpus="all"))
@@ -300,3 +311,13 @@ def test_no_daemon(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no Docker engine answers") as caught:
         connect()
     assert caught.value.exit_code == 3
+
+
+def test_container_that_somebody_removes_was_killed(workshop: Workshop) -> None:
+    running = workshop.start("echo up; sleep 600")
+    wait_for(workshop, "up")
+    (container,) = workshop.containers()
+    workshop.daemon.docker("rm", "--force", container)
+    assert running.wait(WAIT, lambda: None) == 137
+    running.stop(grace=1)
+    assert "from outside" in workshop.log.read_text().splitlines()[-1]

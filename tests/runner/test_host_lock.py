@@ -9,8 +9,7 @@ import pytest
 from harness.errors import EngineError, KitError
 from harness.process import Owner
 from harness.runner.host_lock import hold_host
-from harness.runner.runtimes import RuntimeName
-from harness.runtime.base import Command
+from harness.runtime.base import Command, RuntimeName
 from harness.runtime.docker_engine import lost
 from tests.conftest import Kit
 from tests.in_process import Done, FixedClock, InProcessRuntime
