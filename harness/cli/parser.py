@@ -121,7 +121,7 @@ def _add_selection(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--privileged",
         action="store_true",
-        help="last resort where RDMA fails: privileged containers for DeepInfer; recorded",
+        help="last resort where RDMA fails: privileged containers for what needs it; recorded",
     )
     _add_images(parser)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -138,10 +138,10 @@ def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def startup_lines(logs: Iterable[Path], engine: Engine) -> Iterator[str]:
-    """Yield what an engine's logs say of its start, without the times at which lines arrived."""
-    for log in logs:
-        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        for line in text.splitlines():
-            if any(pattern.search(line) for pattern in engine.startup):
-                yield line.split(" ", 1)[-1] if moment_of(line) else line
+def startup_lines(engine: Engine, log: Path) -> Iterator[str]:
+    """Yield what an engine's log says of its start, without the times at which lines arrived."""
+    if not log.exists():
+        return
+    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+        if any(pattern.search(line) for pattern in engine.startup):
+            yield line.split(" ", 1)[-1] if moment_of(line) else line

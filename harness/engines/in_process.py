@@ -24,6 +24,7 @@ JOB = "job.json"
 EVENTS = "events.jsonl"
 DRIVER_LOG = "driver.log"
 """The launcher's output; each rank has a log of its own beside it."""
+FIRST_RANK_LOG = "rank-0.log"
 FAILED = "failed"
 """The launcher's last event where a rank failed, with which one, how, and its log."""
 TAIL_LINES = 20

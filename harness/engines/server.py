@@ -98,7 +98,7 @@ class RunningServer:
             "version": self._version(),
             "identity": self.identity(),
             "port": self.port,
-            "said": list(startup_lines([self.log], self.engine)),
+            "said": list(startup_lines(self.engine, self.log)),
         }
 
     def down(self) -> None:

@@ -51,7 +51,7 @@ class RdmaChoice:
 
     chosen: tuple[RdmaDevice, ...]
     left_out: tuple[tuple[str, str], ...]
-    settled: Mapping[str, str] = field(default_factory=dict)
+    probed: Mapping[str, str] = field(default_factory=dict)
     """What a probe on this host found to be needed beside or instead of `env`'s own values."""
 
     @property
@@ -74,7 +74,7 @@ class RdmaChoice:
             f"{device.name}:{port.number}" for device in self.chosen for port in device.active_ports
         )
         unfused = {"NCCL_IB_MERGE_NICS": "0"} if self.dual_port else {}
-        return {"NCCL_IB_HCA": f"={ports}", **unfused, **self.settled}
+        return {"NCCL_IB_HCA": f"={ports}", **unfused, **self.probed}
 
     @property
     def dual_port(self) -> bool:
@@ -90,7 +90,7 @@ class RdmaChoice:
             yield f"{device.name} ({device.uverbs}): passed on, {DRIVER}, active, {layers}"
         for name, reason in self.left_out:
             yield f"{name}: left out, {reason}"
-        for name, value in self.settled.items():
+        for name, value in self.probed.items():
             yield f"{name}={value}: found by the probe"
 
 

@@ -65,12 +65,8 @@ def notes(results: Results) -> Iterator[Line]:
         for label in sorted(labels):
             if label.endswith(NOTE):
                 yield f"Image {name}: {labels[label]}."
-    if results.record.privileged:
-        needing = [each.recipe for each in results.plan.sessions if each.needs_rdma]
-        yield (
-            f"Containers of {', '.join(dict.fromkeys(needing))} were privileged, as was asked for "
-            "with --privileged."
-        )
+    if privileged := dict.fromkeys(each.recipe for each in results.sessions if each.privileged):
+        yield f"{', '.join(privileged)} ran in privileged containers, as --privileged asks for."
 
 
 def _part(record: Part, name: str) -> Part:

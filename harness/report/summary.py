@@ -9,6 +9,8 @@ from harness.document import (
     DASH,
     Block,
     Code,
+    Line,
+    Link,
     Notice,
     Paragraph,
     Section,
@@ -18,7 +20,7 @@ from harness.document import (
 from harness.report.compared import headline
 from harness.report.evidence import commit
 from harness.report.tables import fill
-from harness.results.collect import Results
+from harness.results.collect import CellResult, Results
 from harness.results.verdict import Judgement
 
 
@@ -72,8 +74,15 @@ def not_measured(results: Results) -> Section | None:
     missing = [each for each in results.cells if each.status != "measured"]
     if not missing:
         return None
-    rows = tuple((Code(each.cell.id), each.status, "; ".join(each.reasons)) for each in missing)
+    rows = tuple((Code(each.cell.id), each.status, _why(each)) for each in missing)
     return Section("Cells without a number", (Table(("cell", "state", "why"), rows),))
+
+
+def _why(each: CellResult) -> Line:
+    """Return the reasons, and the log that says more."""
+    text = "; ".join(each.reasons)
+    log = each.record.log if each.record else None
+    return (f"{text} (", Link("log", log), ")") if log else text
 
 
 def _day(moment: str) -> str:

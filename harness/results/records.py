@@ -79,6 +79,8 @@ class SessionRecord(Strict):
     startup: dict[str, JsonValue]
     warmups: Listing
     tokenize_checked: int | None = None
+    privileged: bool = False
+    """Whether its container was privileged, beyond what its recipe grants."""
 
     @property
     def folder(self) -> str:
@@ -108,7 +110,5 @@ class RunRecord(Strict):
     images: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     model: dict[str, JsonValue] | None = None
     """Revision and files of a model that was downloaded."""
-    privileged: bool = False
-    """Whether an engine that needs RDMA was up in a privileged container."""
     rdma: Listing = ()
     """One line for each RDMA device of the host, where an engine needs some."""

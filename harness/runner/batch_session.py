@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness.clock import stamp
-from harness.engines.base import Event
-from harness.engines.in_process import InProcess
+from harness.engines.base import Event, startup_lines
+from harness.engines.in_process import FIRST_RANK_LOG, InProcess
+from harness.engines.registry import engine_of
 from harness.errors import EngineError
 from harness.files import write_text
 from harness.results.records import CellRecord, SessionRecord
@@ -60,6 +61,8 @@ class BatchSession:
             ):
                 for requests in step.warmups:
                     _await(events, "wave-finished", requests.name)
+            # All ranks say the same of themselves.
+            first_rank = step.folder / FIRST_RANK_LOG
             record = SessionRecord(
                 recipe=step.session.recipe,
                 number=step.number,
@@ -68,10 +71,12 @@ class BatchSession:
                 startup={
                     "ready_after_s": ready_after_s,
                     **{name: ready[name] for name in REPORTED},
+                    "said": list(startup_lines(engine_of(step.session), first_rank)),
                 },
                 warmups=tuple(f"{WARMUP}/{requests.name}.json" for requests in step.warmups),
+                privileged=context.runtime.is_privileged(step.command),
             )
-            context.came_up(record, step.command)
+            context.writer.session(record)
             for cell in step.cells:
                 self._measure(cell, record, events)
             for _ in events:  # to the launcher's own end, so that its exit is seen

@@ -10,12 +10,11 @@ from harness.console import Progress
 from harness.errors import EngineError
 from harness.files import make_folder, write_json
 from harness.process import Owner, Running, Tick, exit_text
-from harness.results.records import SessionRecord
 from harness.results.run_directory import RunDirectory
 from harness.runner.planned_run import PlannedRun
 from harness.runner.run_writer import RunWriter
 from harness.runner.steps import CommandStep
-from harness.runtime.base import Command, Runtime
+from harness.runtime.base import Runtime
 from harness.stamped_log import log_tail
 from harness.suite.plan import Plan
 
@@ -53,12 +52,6 @@ class Context:
         """Start a step's command with all that it takes for granted."""
         self.lay_out(step)
         return self.runtime.start(step.command, log=step.log, owner=self.owner)
-
-    def came_up(self, record: SessionRecord, command: Command) -> None:
-        """Record an engine that is up and warm, and whether it has more rights than its grants."""
-        if self.runtime.is_privileged(command):
-            self.writer.privileged()
-        self.writer.session(record)
 
     def run_tool(self, step: CommandStep, what: str, tick: Tick) -> None:
         """Run a step's command to its end, as a step that a person sees.

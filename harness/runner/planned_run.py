@@ -7,7 +7,6 @@ from pathlib import Path
 
 from harness.engines.client import ClientModel
 from harness.results.run_directory import RunDirectory
-from harness.runner.preflight import needs_rdma
 from harness.suite.plan import Plan, Session
 
 
@@ -27,4 +26,4 @@ class PlannedRun:
     @property
     def rdma_session(self) -> Session | None:
         """The session whose grants are probed, where any needs RDMA."""
-        return next((each for each in self.plan.sessions if needs_rdma(each)), None)
+        return next((each for each in self.plan.sessions if each.needs_rdma), None)

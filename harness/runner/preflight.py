@@ -15,7 +15,7 @@ from harness.errors import HostError
 from harness.host.facts import GIB, HostFacts, major
 from harness.host.rdma import RdmaChoice
 from harness.runtime.docker_engine import DockerFacts
-from harness.suite.plan import Plan, Session
+from harness.suite.plan import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,19 +134,23 @@ def require(found: list[Check], progress: Progress) -> None:
         )
 
 
-def needs_rdma(session: Session) -> bool:
-    """Return whether the session's engine reads over RDMA."""
-    return session.needs_rdma
-
-
-def without_rdma(session: Session, choice: RdmaChoice) -> HostError | None:
-    """Return why ``session`` cannot run here for want of an RDMA device; None where it can."""
-    if not needs_rdma(session) or choice.chosen:
+def without_rdma(plan: Plan, choice: RdmaChoice) -> HostError | None:
+    """Return why sessions that need an RDMA device cannot run here; None where they can."""
+    session = next((each for each in plan.sessions if each.needs_rdma), None)
+    if session is None or choice.chosen:
         return None
     reasons = "\n".join(choice.reasons()) or "/sys/class/infiniband is empty"
     return HostError(
         f"{session.recipe} needs an RDMA device, and none of this host fits:\n{reasons}",
         usually=engine_of(session).rdma or "its recipe asks for one: an mlx5 device, active",
-        next_step="ibstat; modprobe mlx5_ib ib_uverbs; the recipes of vLLM need none: "
-        "nox -s reproduce -- --only vllm",
+        next_step=f"ibstat; modprobe mlx5_ib ib_uverbs{others_run(plan)}",
     )
+
+
+def others_run(plan: Plan) -> str:
+    """Return how to run the recipes of ``plan`` that need no RDMA, if it has any."""
+    recipes = dict.fromkeys(each.recipe for each in plan.sessions if not each.needs_rdma)
+    if not recipes:
+        return ""
+    options = " ".join(f"--only {recipe}" for recipe in recipes)
+    return f"; without RDMA: nox -s reproduce -- {options}"

@@ -14,7 +14,6 @@ from harness.model.hub import HubStore
 from harness.runner.context import Context
 from harness.runner.preflight import (
     checks,
-    needs_rdma,
     read_room,
     remarks,
     require,
@@ -41,12 +40,12 @@ def preflight(plan: Plan, facts: HostFacts, site: Site, progress: Progress) -> H
     require(list(checks(plan, facts, engine, read_room(site.cache, site.model))), progress)
     for remark in remarks(plan, facts):
         progress.say(f"  remark: {remark}")
-    needing = [session for session in plan.sessions if needs_rdma(session)]
+    needing = [session for session in plan.sessions if session.needs_rdma]
     if not needing:
         return None
     for reason in site.rdma.reasons():
         progress.say(f"  RDMA {reason}")
-    unfit = without_rdma(needing[0], site.rdma)
+    unfit = without_rdma(plan, site.rdma)
     if unfit is not None and len(needing) == len(plan.sessions):
         raise unfit
     if unfit is not None:
@@ -67,29 +66,29 @@ def prepare(
         context.writer.image(step.image, context.runtime.prepare(step.image))
     _copy(copy_code(context.planned))
     if unfit is None:
-        context, unfit = _settle(context, site)
+        context, unfit = _probe(context, site)
     _prepare_model(context, site)
     return context, unfit
 
 
-def _settle(context: Context, site: Site) -> tuple[Context, HostError | None]:
+def _probe(context: Context, site: Site) -> tuple[Context, HostError | None]:
     """Probe RDMA where a session still to be run needs it.
 
     Without it the sessions that need none still run, unless there are none.
     """
     directory = context.directory
-    needing = [session for session in context.plan.sessions if needs_rdma(session)]
+    needing = [session for session in context.plan.sessions if session.needs_rdma]
     if all(directory.finished(cell) for session in needing for cell in session.cells):
         return context, None
     try:
-        settled = probe_rdma(context, needing[0], site.rdma)
+        working = probe_rdma(context, needing[0], site.rdma)
     except HostError as error:
         if len(needing) == len(context.plan.sessions):
             raise
         context.progress.say(error.render())
         return context, error
-    context.writer.rdma(settled.reasons())
-    return replace(context, runtime=context.runtime.with_rdma(settled)), None
+    context.writer.rdma(working.reasons())
+    return replace(context, runtime=context.runtime.with_rdma(working)), None
 
 
 def _copy(step: CopyCode) -> None:

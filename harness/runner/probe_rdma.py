@@ -8,6 +8,7 @@ from harness.engines.gin_probe import MEANINGS, Outcome, attempts, outcome_of
 from harness.errors import HostError
 from harness.host.rdma import RdmaChoice
 from harness.runner.context import Context
+from harness.runner.preflight import others_run
 from harness.runner.preparation_steps import probe
 from harness.suite.plan import Session
 
@@ -33,13 +34,13 @@ def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaCh
         last = outcome_of(code, log.read_text(encoding="utf-8", errors="replace"))
         context.progress.say(f"  RDMA {attempt.name}: {last}, {MEANINGS[last]}")
         if last == "works":
-            return dataclasses.replace(choice, settled=attempt.env)
+            return dataclasses.replace(choice, probed=attempt.env)
         said.append(f"{attempt.name}: {last} ({log})")
         if last in ("pidfd-refused", "wrong-rows"):
             break  # no other device changes that
     raise HostError(
         "GPU-initiated networking does not work between this node's ranks:\n" + "\n".join(said),
         usually=MEANINGS[last],
-        next_step="read the logs above; the recipes of vLLM need no RDMA: --only vllm; as a last "
-        "resort --privileged gives the container everything, and the report says so",
+        next_step=f"read the logs above{others_run(context.plan)}; as a last resort --privileged "
+        "gives the container everything, and the report says so",
     )

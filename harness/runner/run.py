@@ -21,7 +21,6 @@ from harness.results.reference import Reference
 from harness.results.run_directory import RunDirectory, newest
 from harness.runner.context import Context
 from harness.runner.host_lock import Holder, HostLock, hold_host
-from harness.runner.preflight import needs_rdma
 from harness.runner.prepare import preflight, prepare
 from harness.runner.run_writer import RunWriter, create
 from harness.runner.runtimes import RUNTIMES, Runtimes
@@ -177,7 +176,7 @@ class Reproduction:
             began=stamp(self.clock.now()),
             state="running",
             rdma=tuple(self.site.rdma.reasons())
-            if any(map(needs_rdma, self.plan.sessions))
+            if any(session.needs_rdma for session in self.plan.sessions)
             else (),
         )
 

@@ -56,10 +56,6 @@ class RunWriter:
         """Record which RDMA devices are used, and why."""
         self._change(rdma=tuple(reasons))
 
-    def privileged(self) -> None:
-        """Record that an engine was up in a privileged container."""
-        self._change(privileged=True)
-
     def close(self, state: RunState, ended: str) -> None:
         """Record how the run ended, and when (ISO 8601, UTC)."""
         self._change(state=state, ended=ended)

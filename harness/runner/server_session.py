@@ -90,8 +90,9 @@ class ServerSession:
             startup=dict(startup),
             warmups=steps.warm_up.results,
             tokenize_checked=checked,
+            privileged=context.runtime.is_privileged(steps.start.command),
         )
-        context.came_up(record, steps.start.command)
+        context.writer.session(record)
         return record
 
     def _send_warmups(self, watch: ServerWatch) -> None:

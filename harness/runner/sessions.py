@@ -9,7 +9,6 @@ from harness.errors import EngineError, HostError, KitError
 from harness.results.run_directory import RunDirectory
 from harness.runner.batch_session import BatchSession
 from harness.runner.context import Context
-from harness.runner.preflight import needs_rdma
 from harness.runner.prompts import ensure_prompts
 from harness.runner.server_session import ServerSession
 from harness.runner.session_steps import session_steps
@@ -27,7 +26,7 @@ def measure(context: Context, unfit: HostError | None) -> None:
     ensure_prompts(context)
     failures: list[KitError] = []
     for session in context.plan.sessions:
-        failure = unfit if unfit and needs_rdma(session) else _run_session(context, session)
+        failure = unfit if unfit and session.needs_rdma else _run_session(context, session)
         if failure is not None:
             failures.append(failure)
     if failures:

@@ -136,11 +136,11 @@ UNAVAILABLE = (1, "NCCL GIN is unavailable")
 
 def test_first_way_that_works_is_kept(tmp_path: Path) -> None:
     runtime = Probes({"as-chosen": UNAVAILABLE, "merge-nics-0": (0, "")})
-    settled = probe_rdma(context(tmp_path, runtime), SESSION, SINGLE)
+    probed = probe_rdma(context(tmp_path, runtime), SESSION, SINGLE)
     assert runtime.tried == ["as-chosen", "merge-nics-0"]
-    assert settled.env["NCCL_IB_MERGE_NICS"] == "0"
-    assert settled.env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
-    assert "NCCL_IB_MERGE_NICS=0: found by the probe" in list(settled.reasons())
+    assert probed.env["NCCL_IB_MERGE_NICS"] == "0"
+    assert probed.env["NCCL_IB_HCA"] == "=mlx5_0:1,mlx5_1:1"
+    assert "NCCL_IB_MERGE_NICS=0: found by the probe" in list(probed.reasons())
 
 
 def test_first_attempt_is_the_one_that_a_dry_run_prints(tmp_path: Path) -> None:
@@ -180,6 +180,6 @@ def test_probe_that_hangs_is_ended(tmp_path: Path) -> None:
         probe_rdma(context(tmp_path, runtime), SESSION, DUAL)
 
 
-def test_settled_choice_is_what_containers_get() -> None:
-    settled = dataclasses.replace(SINGLE, settled={"NCCL_IB_HCA": "=mlx5_0:1"})
-    assert settled.env["NCCL_IB_HCA"] == "=mlx5_0:1"
+def test_probed_choice_is_what_containers_get() -> None:
+    probed = dataclasses.replace(SINGLE, probed={"NCCL_IB_HCA": "=mlx5_0:1"})
+    assert probed.env["NCCL_IB_HCA"] == "=mlx5_0:1"

@@ -113,14 +113,17 @@ def test_older_driver_is_remarked_for_deepinfer_alone() -> None:
     assert list(remarks(planned(SUITE), B300)) == []
 
 
-def test_without_rdma_only_deepinfer_is_refused() -> None:
+def test_without_rdma_only_what_needs_it_is_refused() -> None:
     none = RdmaChoice(chosen=(), left_out=(("mlx5_0", "port 1 is DOWN: not cabled"),))
-    refused = {session.recipe: without_rdma(session, none) for session in planned(SUITE).sessions}
-    assert refused["vllm"] is None
-    error = refused["deepinfer"]
+    error = without_rdma(planned(SUITE), none)
     assert error is not None
+    assert error.what.startswith("deepinfer needs an RDMA device")
     assert error.exit_code == 3
     assert "port 1 is DOWN" in error.what
-    assert "--only vllm" in error.next_step
-    for session in planned(SUITE).sessions:
-        assert without_rdma(session, PLANNED.rdma) is None
+    assert "nox -s reproduce -- --only vllm" in error.next_step
+    assert "--only deepinfer" not in error.next_step
+    assert without_rdma(planned(SUITE, only=("vllm",)), none) is None
+    assert without_rdma(planned(SUITE), PLANNED.rdma) is None
+    alone = without_rdma(planned(SUITE, only=("deepinfer",)), none)
+    assert alone is not None
+    assert "--only" not in alone.next_step

@@ -231,8 +231,8 @@ def test_privileged_is_reported_where_an_engine_got_it(kit: Kit, only: str, give
     kit.privileged = True
     kit.runtimes = {"local": Privileges()}
     directory = kit.run(only=(only,)).directory
-    assert directory.record().privileged is given
-    assert ("in privileged containers" in directory.report.read_text()) is given
+    assert [each.privileged for each in directory.sessions()] == [given]
+    assert (f"{only} ran in privileged containers" in directory.report.read_text()) is given
 
 
 def test_privileged_is_not_reported_of_an_engine_that_was_never_up(kit: Kit) -> None:
@@ -241,4 +241,4 @@ def test_privileged_is_not_reported_of_an_engine_that_was_never_up(kit: Kit) -> 
     kit.fault(driver={"start": "dies"})
     with pytest.raises(EngineError):
         kit.run()
-    assert not RunDirectory(kit.runs()[0]).record().privileged
+    assert "privileged containers" not in RunDirectory(kit.runs()[0]).report.read_text()
