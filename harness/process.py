@@ -41,7 +41,11 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True)
 class Identity:
-    """A process beyond doubt: pids are reused, but not with the same start within one boot."""
+    """A process beyond doubt: pids are reused, but not with the same start within one boot.
+
+    Not psutil's own: its create_time is of the wall clock, and an identity is written down by one
+    run and read by a later one, between which the clock can be set.
+    """
 
     pid: int
     start_ticks: int

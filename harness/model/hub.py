@@ -154,6 +154,8 @@ class HubStore:
         """Fetch files side by side, saying how much has arrived.
 
         In threads that do not outlive an interrupt: what they leave half done is gone on with.
+        `snapshot_download` would wait for the files under way, tens of GB each, before Ctrl-C has
+        any effect.
         """
         todo: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name in names:
