@@ -1,6 +1,6 @@
 """Thin sessions over ``python -m harness``; ``nox -l`` lists them.
 
-nox returns 0, 1 or 130. The exit codes that tell failures apart are those of the harness.
+nox itself returns only 0, 1 or 130; the harness has an exit code for each kind of failure.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ UNIT = "not (real or docker or contract or package)"
 
 
 def harness(session: nox.Session, *arguments: str) -> None:
-    """Run one verb of the harness, leaving it the time to clean up."""
+    """Run one verb of the harness, and give it time to clean up."""
     session.run(
         *("python", "-m", "harness", *arguments),
         interrupt_timeout=PATIENCE,
@@ -43,7 +43,7 @@ def install_tests(session: nox.Session) -> None:
 
 
 def check_python(session: nox.Session) -> None:
-    """Refuse an unfit Python before anything is installed."""
+    """Refuse an unsupported Python before anything is installed."""
     if sys.version_info[:2] not in PYTHONS:
         session.error(
             f"Python {sys.version.split()[0]} does not fit, 3.11 to 3.13 do. "
@@ -59,7 +59,7 @@ def reproduce(session: nox.Session) -> None:
     harness(session, "run", *session.posargs)
 
 
-# The recipes of all suites; the suite is the host's own unless --suite names another.
+# The recipes of all suites; without --suite, the suite is this host's default.
 RECIPES = sorted({path.stem for path in ROOT.glob("recipes/*/*.yaml")} - {"suite", "published"})
 
 
@@ -72,14 +72,14 @@ def run(session: nox.Session, recipe: str) -> None:
     harness(session, "run", "--only", recipe, *session.posargs)
 
 
-# Those of docker/images.lock.yaml that a default recipe needs.
+# The images of docker/images.lock.yaml that are not opt-in.
 IMAGES = ("deepinfer", "vllm", "vllm-cpu")
 
 
 @nox.session(default=False)
 @nox.parametrize("image", IMAGES)
 def build(session: nox.Session, image: str) -> None:
-    """Pull or build images and run nothing; one alone: nox -s "build(image='deepinfer')"."""
+    """Pull or build images, run nothing; only one: nox -s "build(image='deepinfer')"."""
     check_python(session)
     session.install("-e", ".")
     harness(session, "build", image, *session.posargs)
@@ -94,28 +94,28 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Crash at every write, full disks, kills, hangs: with a made-up engine."""
+    """Crashes at every write, full disks, kills and hangs, with a fake engine."""
     install_tests(session)
     session.run(*PYTEST, "tests/faults", *session.posargs)
 
 
 @nox.session
 def ranks(session: nox.Session) -> None:
-    """The real launcher and its ranks, on a double of DeepInfer: numbers, kills, hangs."""
+    """The real launcher and ranks on a double of DeepInfer: numbers, kills and hangs."""
     install_tests(session)
     session.run(*PYTEST, "tests/ranks", *session.posargs)
 
 
 @nox.session(default=False)
 def coverage(session: nox.Session) -> None:
-    """What `tests`, `faults` and `ranks` run, with branch coverage held to a floor."""
+    """The tests of `tests`, `faults` and `ranks`, with a floor for branch coverage."""
     install_tests(session)
     session.run(*PYTEST, "-m", UNIT, "--cov", *session.posargs)
 
 
 @nox.session(default=False)
 def real_engine(session: nox.Session) -> None:
-    """Tests against the real vLLM of the smoke suite, installed where it is missing."""
+    """Tests against the real vLLM of the smoke suite, installed if it is missing."""
     check_python(session)
     install_tests(session)
     session.run(
@@ -135,23 +135,23 @@ def package(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docker(session: nox.Session) -> None:
-    """Tests against a Docker engine of their own; they need root, dockerd and busybox-static."""
+    """Tests that start their own Docker daemon; they need root, dockerd and busybox-static."""
     install_tests(session)
     session.run("pytest", "tests/docker", *session.posargs)
 
 
 @nox.session(default=False)
 def image_contract(session: nox.Session) -> None:
-    """Write docker/deepinfer/contract.json anew, from a built image (of the lock, or named)."""
+    """Rewrite docker/deepinfer/contract.json from a built image: the locked one, or one named."""
     session.install("-e", ".")
     session.run("python", "-m", "tests.tools.image_contract", *session.posargs)
 
 
 @nox.session(default=False, python="3.12")
 def contract(session: nox.Session) -> None:
-    """Hold the DeepInfer driver to the package's own source, fetched by hash; runs none of it.
+    """Check the DeepInfer driver against the package's source: fetched by hash, never executed.
 
-    Also resolves its image's lock again, so that a hash which is gone is found without a build.
+    Also resolves its image's lock again, to find hashes that are gone without building it.
     """
     install_tests(session)
     session.install("uv>=0.9")
@@ -176,7 +176,7 @@ LINTERS = {
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """ruff, mypy --strict, hadolint; one alone, as in a hook: nox -s lint -- mypy."""
+    """ruff, mypy --strict, hadolint; only one, as in a hook: nox -s lint -- mypy."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint", "test"))
     for linter in session.posargs or LINTERS:
         session.run(*LINTERS[linter])
@@ -184,7 +184,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def lock(session: nox.Session) -> None:
-    """Resolve the locks of docker/ anew (uv resolves, pip installs)."""
+    """Resolve the locks of docker/ again (uv resolves, pip installs)."""
     session.install("-e", ".", "uv>=0.9")
     cpu, deepinfer = ROOT / "docker" / "vllm-cpu", ROOT / "docker" / "deepinfer"
     whole = Path(session.create_tmp()) / "whole.lock"
