@@ -27,7 +27,7 @@ from harness.suite.plan import Plan
 from harness.suite.planner import Choice, make_plan
 from harness.suite.read import read_suite
 
-# A slow machine is not a failure: speed is measured elsewhere.
+# A slow machine is not a failure; speed is not tested here.
 settings.register_profile("kit", deadline=None)
 settings.load_profile("kit")
 
@@ -164,7 +164,7 @@ class Kit:
         self.add_image(IMAGE, {"vllm": source, "python3": source})
 
     def add_image(self, name: str, programs: Mapping[str, str]) -> None:
-        """Make an image of Python programs, in the lock and as an environment that is complete."""
+        """Make an image of Python programs: an entry in the lock, and a complete environment."""
         lock, folder = self.site.images.root / LOCK_FILE, self.site.images.root / name
         folder.mkdir(parents=True)
         entry = {"base": "made-up", "locks": [LOCK], "local": True}
@@ -227,12 +227,12 @@ def kit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kit:
 
 @pytest.fixture(autouse=True)
 def _nothing_left(tmp_path: Path) -> object:
-    """Fail a test that leaves a process which the kit started for it."""
+    """Fail a test that leaves behind a process that the kit started for it."""
     yield
     left = []
     for candidate in psutil.process_iter():
         try:
-            # Its environment names the test's folder: tests run beside each other.
+            # Its environment names the test's folder, since tests run in parallel.
             environ = candidate.environ()
             if OWNER_VARIABLE in environ and any(str(tmp_path) in v for v in environ.values()):
                 left.append(candidate.cmdline())

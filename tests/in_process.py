@@ -1,4 +1,4 @@
-"""A runtime that carries commands out at once, inside the test: for the hundreds of crashes."""
+"""A runtime that runs commands at once, within the test's process: for hundreds of crashes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class InProcessRuntime:
         self.started: list[Command] = []
 
     def __call__(self, site: Site, **_: object) -> InProcessRuntime:
-        """Stand in a registry of runtimes for its own maker."""
+        """Take the place of its own factory in the registry of runtimes."""
         return self
 
     def prepare(self, image: str) -> Mapping[str, JsonValue]:

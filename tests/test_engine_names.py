@@ -1,4 +1,4 @@
-"""No code but an engine's own knows it by name: another engine is then a file, and nothing else."""
+"""Only an engine's own code knows it by name, so another engine is only another file."""
 
 from __future__ import annotations
 

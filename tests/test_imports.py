@@ -1,4 +1,4 @@
-"""Imports go one way: the layers of the kit, held over its syntax trees.
+"""Imports go one way: the kit's layers, checked on its syntax trees.
 
 Every import counts: those inside functions, and those that only a type checker follows.
 """
@@ -45,7 +45,7 @@ __init__
 inside
 """.splitlines()
 
-# What there is in an engine's environment, beside Python itself: harness/inside runs there.
+# What an engine's environment has besides Python itself: harness/inside runs there.
 ENGINES = {"deep_ep", "deepinfer", "numpy", "torch", "vllm"}
 
 Graph = Mapping[str, set[str]]
@@ -53,7 +53,7 @@ Graph = Mapping[str, set[str]]
 
 
 def imports_of(source: str, modules: set[str]) -> Iterator[str]:
-    """Yield the dotted names that a module imports: of a module of the kit where it is one."""
+    """Yield the dotted names that a module imports; for the kit's own, the module's name."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -78,7 +78,7 @@ def layer(module: str) -> str:
 
 
 def upward(graph: Graph) -> list[str]:
-    """Return every import of what stands above in the table."""
+    """Return every import of a layer from above in the table."""
     place = {name: index for index, name in enumerate(LAYERS)}
     return [
         f"{module} imports {target}"

@@ -1,4 +1,4 @@
-"""The sessions name what the clone has."""
+"""The nox sessions name what is in the clone."""
 
 from __future__ import annotations
 

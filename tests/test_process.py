@@ -89,7 +89,7 @@ def test_stop_leaves_strangers_alone(owner: Owner, tmp_path: Path) -> None:
 
 
 def test_leftovers_of_a_killed_harness_are_found_and_ended(owner: Owner, tmp_path: Path) -> None:
-    # A harness of its own, killed while its process and that one's unmarked child run.
+    # A separate harness, killed while its process and that process's unmarked child run.
     code = (
         "import sys, signal; from pathlib import Path; from harness.clock import SystemClock; "
         "from harness.process import Owner; "

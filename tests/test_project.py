@@ -1,4 +1,4 @@
-"""The files about the project say the same as its code."""
+"""The project's metadata agrees with its code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML 1.2 scalars, no key twice, a line for every value."""
+"""YAML 1.2 scalars, no duplicate keys, a line for every value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine is a file: two are added here, with a metric, and harness/ is not touched."""
+"""Adding an engine takes a file: two are added here, and a metric, without touching harness/."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ INSIDE = {
 
 @pytest.fixture
 def toys(kit: Kit) -> Iterator[Kit]:
-    """The kit with two engines and a metric of somebody else's, planned by a suite."""
+    """The kit with somebody else's two engines and metric, and a suite that uses them."""
     kit.suite["client_image"] = IMAGE
     kit.suite["sessions"] = [
         {"recipe": "served", "workloads": ["128-8-c2"]},

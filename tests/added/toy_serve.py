@@ -1,4 +1,4 @@
-"""The toy server's program: it has none of the endpoints that vLLM has, under none of its names."""
+"""The toy server's program: its endpoints and counters all differ from vLLM's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(answers.get(self.path, "").encode())
 
     def do_POST(self) -> None:
-        """Take what the made-up client says that it sent."""
+        """Accept what the fake client claims to have sent."""
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         for kind in counted:
             counted[kind] += body[kind]

@@ -1,4 +1,4 @@
-"""The toys as objects of the kit."""
+"""The toys as the kit's engine objects."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.suite.test_plan import planned
 
 ROOT = Path(__file__).parents[2]
 
-# The command line on the made-up engines: its folders are replaced, nothing else.
+# The command line on fake engines: only its folders are replaced.
 ON_FAKES = """
 import sys
 from pathlib import Path
@@ -134,7 +134,7 @@ def test_a_dry_run_is_a_script_that_bash_can_read(
     assert main(["plan", *arguments, "--dry-run"]) == 0
     script = capsys.readouterr().out
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
-    # What a command takes for granted was made before it.
+    # Everything that a command needs was made before it.
     made = {part for line in script.splitlines() if line.startswith("mkdir")
             for part in line.split()[2:]}  # fmt: skip
     made |= {line.split()[2] for line in script.splitlines() if line.startswith("cat >")}

@@ -1,7 +1,7 @@
 """Every keyword that the driver passes to DeepInfer, by the file, class and method it goes to.
 
-Held to the package's source (test_deepinfer_source.py) and to what a really built image said of
-itself (tests/inside/test_image_contract.py).
+Checked against the package's source (test_deepinfer_source.py) and against what a real image
+reported (tests/inside/test_image_contract.py).
 """
 
 from __future__ import annotations

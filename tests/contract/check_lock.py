@@ -1,7 +1,7 @@
 """Resolve a lock again and compare: every package and every hash must still be on the index.
 
 ``python -m tests.contract.check_lock LOCK RESOLVED``, the second written by ``uv pip compile`` from
-the first without dependencies. Files that were added to a release since are no mistake.
+the first without dependencies. Files added to a release since then are fine.
 """
 
 from __future__ import annotations

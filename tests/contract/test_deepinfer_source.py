@@ -172,7 +172,7 @@ def test_finish_reason_of_a_full_length(package: Path) -> None:
 
 
 def test_it_imports_without_torch_or_gpu(package: Path, tmp_path: Path) -> None:
-    """`deepinfer` as it is; `sampling_params` needs one number of torch, which stands in here."""
+    """The real `deepinfer`; a stand-in for torch has the one number `sampling_params` needs."""
     (tmp_path / "torch.py").write_text(
         "int32 = None\nclass iinfo:\n    max = 2**31 - 1\n    def __init__(self, _): pass\n"
     )

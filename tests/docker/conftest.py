@@ -154,7 +154,7 @@ def workshop(daemon: Daemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture(autouse=True)
 def _connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Close what the kit leaves to the end of its process."""
+    """Close what the kit leaves open until its process ends."""
     made: list[DockerClient] = []
 
     def connect() -> DockerClient:

@@ -23,12 +23,12 @@ class Daemon:
 
     @classmethod
     def short(cls) -> Daemon:
-        """Return one in a folder with a short path: a socket's may have 107 letters at most."""
+        """Return one in a folder with a short path: a socket's may have at most 107 characters."""
         return cls(Path(tempfile.mkdtemp(prefix="b300-", dir="/tmp")))
 
     @property
     def host(self) -> str:
-        """What DOCKER_HOST is to be."""
+        """The value for DOCKER_HOST."""
         return f"unix://{self.folder}/docker.sock"
 
     def start(self) -> None:
@@ -62,7 +62,7 @@ class Daemon:
         return done.returncode == 0
 
     def stop(self) -> None:
-        """Stop it in order, with its containers."""
+        """Stop it cleanly, with its containers."""
         if self._process is not None:
             self._process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):

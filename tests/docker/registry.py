@@ -1,4 +1,4 @@
-"""A registry of the tests' own: it serves one image, read-only, as the distribution API asks."""
+"""A registry of the tests' own: it serves one image, read-only, over the distribution API."""
 
 from __future__ import annotations
 

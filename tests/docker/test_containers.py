@@ -26,7 +26,7 @@ from tests.runtime.test_container import DEVICE
 
 pytestmark = [
     pytest.mark.docker,
-    # The SDK leaves sockets to the collector where a daemon died under them.
+    # After a daemon dies, the SDK leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -157,7 +157,7 @@ def test_container_that_is_killed_from_outside_is_not_said_to_lack_memory(
 
 
 def limit(workshop: Workshop, container: str, memory: str) -> None:
-    """Give a running container all the memory that it may ever have, swap included."""
+    """Limit the memory of a running container, swap included."""
     sizes = ("--memory", memory, "--memory-swap", memory)
     done = workshop.daemon.docker("update", *sizes, container, check=False)
     if done.returncode != 0:

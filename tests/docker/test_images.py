@@ -16,7 +16,7 @@ from tests.docker.registry import Registry, serve
 
 pytestmark = [
     pytest.mark.docker,
-    # The SDK leaves sockets to the collector where a daemon died under them.
+    # After a daemon dies, the SDK leaves its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -79,7 +79,7 @@ def test_tag_without_digest_is_locked_at_its_first_pull(
     assert record.base.how == "locked at its first pull"
     assert record.base.digest == registry.digest
     assert any(f"add `index: {registry.digest}`" in line for line in locked.progress.lines)
-    # Gone from the engine, it is pulled again by that digest, whatever the tag says then.
+    # If it is gone, it is pulled again by that digest, whatever the tag names by then.
     locked.daemon.docker("rmi", "-f", record.id)
     registry.tag = "another"
     assert locked.store.ensure("plain", rebuild=True).base.digest == registry.digest
@@ -129,7 +129,7 @@ def test_failing_step_shows_its_own_last_lines(workshop: Workshop) -> None:
 
 
 def test_disk_that_fills_during_a_build(workshop: Workshop) -> None:
-    """The device that is always full stands for a full data root: the kernel's same words."""
+    """/dev/full stands in for a full data root: the kernel reports it in the same words."""
     script = "echo more > /dev/full"
     workshop.dockerfile = f"ARG BASE\nFROM ${{BASE}}\nRUN {script}\n"
     with pytest.raises(ImageError, match="No space left on device") as caught:

@@ -1,4 +1,4 @@
-"""The probe for RDMA: what it would run, in which order, and how its ends are told apart."""
+"""The RDMA probe: what it would run, in which order, and how its outcomes are told apart."""
 
 from __future__ import annotations
 

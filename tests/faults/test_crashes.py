@@ -20,7 +20,7 @@ SHARDS = 8
 
 
 class Crash(BaseException):
-    """Stands for kill -9: from its moment on, nothing is written any more."""
+    """Stands in for kill -9: from then on, nothing is written."""
 
 
 class Dying:
@@ -63,7 +63,7 @@ def finished(run: Path, kit: Kit) -> dict[str, bytes]:
         for cell in kit.plan().cells
         if directory.finished(cell)
         for path in directory.cell(cell).iterdir()
-        # What a write left behind in the moment of the crash is nobody's file.
+        # What a write left behind at the moment of the crash belongs to no one.
         if not path.name.startswith(".")
     }
 

@@ -1,4 +1,5 @@
-"""What breaks on real machines: each has its message and exit code, and nothing is lost or left."""
+"""What breaks on real machines: each fault has a message and an exit code, and nothing is lost or
+left behind."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def test_a_full_disk_stops_the_run_and_space_lets_it_go_on(
     monkeypatch.setattr("harness.runner.run.RUN_BYTES", 0)
     filler = small_disk / "filler"
     filler.write_bytes(b"0" * (400 - free_kib) * 1024)
-    # Where the disk fills up is the kit's own write, or one of the (made-up) engine's.
+    # The disk fills up during one of the kit's own writes, or one of the (fake) engine's.
     with pytest.raises((HostError, OSError)) as caught:
         quick.run()
     if isinstance(caught.value, HostError):
@@ -195,7 +196,7 @@ def test_kill_9_of_the_harness_then_the_same_command(kit: Kit) -> None:
     assert done.returncode == 0, done.stderr
     assert f"Ended what run {run.name} left behind" in done.stderr
     assert {path.name: path.read_bytes() for path in first.iterdir()} == kept
-    # Orphans are reaped by whoever adopts them; a zombie runs no more.
+    # Orphans are reaped by whoever adopts them; a zombie no longer runs.
     assert not [child for child in children if Identity.of(child.pid)]
     assert kit.runs() == [run]
     assert (run / "report.md").read_text().startswith("# A test suite: measured")

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, alone and under nox: nothing is left, and the same command goes on."""
+"""Ctrl-C and SIGTERM, alone and under nox: nothing is left, and the same command resumes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import Kit
 
 
 def under_nox(kit: Kit) -> list[str]:
-    """Return the nox call of a user, in the environment that we are in, on the made-up engines."""
+    """Return a user's nox call, in this environment, on fake engines."""
     kit.write_suite()
     python = kit.folder / "bin" / "python"
     python.parent.mkdir()

@@ -1,4 +1,4 @@
-"""What this machine is, and what is said where it does not fit."""
+"""What this machine is, and what is said if it does not fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which RDMA devices are passed on, read from a made-up sysfs of the kernel's own layout."""
+"""Which RDMA devices are passed on, read from a fake sysfs with the kernel's layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FITTING = {"state": "4: ACTIVE", "link_layer": "InfiniBand"}
 
 
 class Sysfs:
-    """Builds devices as the kernel shows them: links to PCI devices, one file a fact."""
+    """Builds devices as the kernel shows them: links to PCI devices, one file per fact."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

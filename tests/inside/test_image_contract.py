@@ -1,4 +1,4 @@
-"""The driver and the double, held to what a really built DeepInfer image said of itself."""
+"""The driver and the double, checked against what a really built DeepInfer image reported."""
 
 from __future__ import annotations
 

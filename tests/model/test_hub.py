@@ -88,7 +88,7 @@ def test_pinned_revision_is_asked_for(hub: Hub, store: HubStore) -> None:
 
 
 def test_broken_download_goes_on_where_it_was(hub: Hub, store: HubStore) -> None:
-    """The hub's client writes 10 MB at a time, and goes on by itself after what it wrote."""
+    """The hub's client writes 10 MB at a time, and resumes by itself after what it wrote."""
     hub.files = {**FILES, WEIGHTS: os.urandom(25_000_000)}
     hub.cut_after = 21_000_000
     folder, _ = store.ensure(model(), None)

@@ -1,4 +1,4 @@
-"""The wheel, installed outside of the clone: everything that the kit needs came with it."""
+"""The wheel, installed outside the clone: everything that the kit needs comes with it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PUBLISHED = "deepseek-v41-flash-8xb300"
 
 @dataclass(frozen=True)
 class Installed:
-    """The kit in an environment of its own, and an empty folder to call it from."""
+    """The kit in its own environment, and an empty folder to call it from."""
 
     environment: Path
     folder: Path
@@ -53,7 +53,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    """Build the wheel and install it; what it depends on is taken from these tests' environment."""
+    """Build the wheel and install it; its dependencies come from these tests' environment."""
     work = tmp_path_factory.mktemp("package")
     pip = [sys.executable, "-m", "pip", "--quiet"]
     build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(work), str(ROOT))
@@ -64,7 +64,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     python = environment / "bin" / "python"
     install = ("--python", str(python), "install", "--no-deps", "--no-index", str(wheel))
     subprocess.run([*pip, *install], check=True)
-    # Only now: pip must not take the clone, which is installed there, for the wheel.
+    # Only now: the clone is installed there, and pip must not mistake it for the wheel.
     site = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     folder = work / "empty"

@@ -19,7 +19,7 @@ ENDED_SECONDS = 60.0
 
 @dataclass
 class Launched:
-    """One job for the launcher, and what came of it."""
+    """One job for the launcher, and its outcome."""
 
     folder: Path
     ranks: int = 2

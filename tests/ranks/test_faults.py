@@ -1,4 +1,4 @@
-"""Ranks that die, hang, drop or cut requests: the end of all, within seconds, with its reason."""
+"""Ranks that die, hang, or drop or cut requests: all ranks end within seconds, with the reason."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_fault_ends_all_ranks_with_its_reason(
     launched.drive, launched.fault = drive, {"rank": 1, **fault}
     code, output = launched.run()
     assert code == 1
-    # A broken peer can be noticed by its neighbour first.
+    # A neighbour can be the first to notice a broken peer.
     assert message in output or "Connection closed by peer" in output
     assert launched.living() == []
     assert launched.events()[-1]["event"] == "failed"

@@ -66,7 +66,7 @@ def test_a_rank_without_prompts_steps_along(launched: Launched) -> None:
     launched.ranks, launched.prompts = 2, 1
     code, output = launched.run()
     assert code == 0, output
-    # Prefill needs all ranks to want it, which an idle one never does, or the hundredth step.
+    # Prefill needs every rank to want it, which an idle one never does, or the hundredth step.
     assert [step["kind"] for step in launched.truth()[0]].index("prefill") == 100
     assert [each["requests"] for each in launched.result()["ranks"]] == [1, 0]
 

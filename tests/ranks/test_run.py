@@ -50,7 +50,7 @@ STEPPED = {
 
 @dataclasses.dataclass(frozen=True)
 class DoubleRuntime(LocalRuntime):
-    """Runs the launcher for real, with the double on its path; all else as the made-up engine."""
+    """Runs the real launcher, with the double on its path; all else is the fake engine's."""
 
     def start(self, command: Command, *, log: Path, owner: Owner) -> Process:
         if "harness.inside.launcher" not in command.argv:
@@ -144,7 +144,7 @@ def test_rank_that_dies_fails_the_cell_and_says_so(
     monkeypatch.setenv("DOUBLE_FAULT", '{"rank": 1, "kind": "dies", "step": 150}')
     with pytest.raises(EngineError) as caught:
         double.run()
-    # Which rank, when and how, in the first line. A neighbour can notice it first.
+    # The first line says which rank, when and how. A neighbour can notice it first.
     line = caught.value.what.splitlines()[0]
     assert re.match(r"the engine stopped after '[a-z-]+' \(exit 1\): rank \d (ended|failed)", line)
     results_folder = double.runs()[-1]

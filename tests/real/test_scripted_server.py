@@ -1,4 +1,4 @@
-"""The real client against a server of known schedule: TTFT and TPOT come out as they went in."""
+"""The real client against a server with a known schedule: TTFT and TPOT come out as sent."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Whole reports of synthetic runs, kept in tests/report/golden/ and compared with what is written.
 
-No test ever writes them. After a change of the report that is meant:
+No test ever writes them. After an intended change of the report, run
 
     python -m tests.report.golden
 
-and the diff of tests/report/golden/ is read, and committed, with the change.
+then read the diff of tests/report/golden/ and commit it with the change.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _published(published: PublishedFile, recipe: str, cell: Cell, factor: float)
 
 
 def incomplete(path: Path) -> RunDirectory:
-    """Write a run with measured, invalid, failed and missing cells beside each other."""
+    """Write a run that mixes measured, invalid, failed and missing cells."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Kit(Path(folder)).plan(repeats=2)
     decode = Wave(output_throughput=800.0, mean_tpot_ms=2.0)
@@ -140,7 +140,7 @@ RUNS: Mapping[str, Callable[[Path], RunDirectory]] = {
 
 
 def main() -> None:
-    """Write every golden report anew."""
+    """Rewrite every golden report."""
     for name, make in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             directory = make(Path(folder))

@@ -31,7 +31,7 @@ class Wave:
         return 0.75 * self.duration_s(requests) / max(requests.output_len - 1, 1)
 
     def ttfts_s(self, requests: RequestSet) -> list[float]:
-        """Return first-token times, evenly apart; the last request ends with the wave."""
+        """Return evenly spaced first-token times; the last request ends with the wave."""
         queued = self.duration_s(requests) - (requests.output_len - 1) * self.tpot_s(requests)
         assert queued > 0, "decoding alone takes longer than the wave"
         return [queued * (index + 1) / requests.prompts for index in range(requests.prompts)]
@@ -125,7 +125,7 @@ def batch(
         {
             "rank": rank,
             "start_s": 0.0,
-            # No two ranks are done at once; the first one ends the wave.
+            # No two ranks finish at the same time; the first one ends the wave.
             "end_s": duration * (1 - 0.01 * rank),
             "requests": len(lens[rank :: session.ranks]),
             "output_tokens": sum(lens[rank :: session.ranks]),

@@ -1,4 +1,4 @@
-"""Whole reports, byte for byte: a change of one is seen, and meant."""
+"""Whole reports, byte for byte: no change goes unnoticed."""
 
 from __future__ import annotations
 

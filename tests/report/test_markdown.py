@@ -59,7 +59,7 @@ def shown(token: Token) -> str:
 
 
 def pieces(token: Token) -> list[str]:
-    """Return what a line is made of, beside text."""
+    """Return what a line is made of, besides text."""
     return [each.type for each in token.children or [] if not each.type.startswith("text")]
 
 

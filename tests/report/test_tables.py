@@ -1,4 +1,4 @@
-"""Numbers are written as the publication writes them, and lead to their files."""
+"""Numbers are written as the publication writes them, and link to their files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold command lines to the installed vLLM: its parsers, and its config classes key by key.
+"""Check command lines against the installed vLLM: its parsers, and its config classes key by key.
 
 Runs inside the engine's environment. Reads ``{"serve": [argv...], "bench": [argv...]}`` on stdin
 and prints one JSON list of what is wrong. Its own parser takes any JSON for --speculative-config,

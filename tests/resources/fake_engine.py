@@ -1,4 +1,4 @@
-"""A stand-in for an engine environment's programs, for unit tests: no engine is behind it.
+"""A stand-in for an engine environment's programs, for unit tests, without any engine.
 
 It is installed as ``vllm`` and ``python3`` of a made-up environment. What it should do wrong is
 read from ``fake.json`` in HOME; without it everything goes well. Its numbers are made up.

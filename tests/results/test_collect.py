@@ -1,4 +1,4 @@
-"""What is read of a run directory, and which broken files end the reading."""
+"""What is read from a run directory, and which broken files stop the reading."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_what_was_not_run_says_why() -> None:
 
 
 def test_independent_measurements_are_counted_once() -> None:
-    """Totals follow from output, and quotients from their two numbers; the rest is repeated."""
+    """Totals follow from output, and ratios from their two numbers; the rest are repetitions."""
     claims = reference(B300).published.claims
     found = judge(results(planned(B300), {}, GPUS))
     assert [each.claim for each in found] == list(claims)

@@ -1,4 +1,4 @@
-"""Who holds the host: known while a run lasts, and afterwards only where it left something."""
+"""Who holds the host: known during a run, and afterwards only if it left something behind."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def holder(owner: Owner) -> Path:
 
 
 def broken(kit: Kit, runtime: InProcessRuntime) -> list[Path]:
-    """Run into what breaks; return the holder files that are left."""
+    """Run until it breaks; return the holder files that are left."""
     kit.runtimes = {"local": runtime}
     kit.clock = FixedClock()
     with pytest.raises(BaseException):  # noqa: B017, PT011 - of any kind
@@ -58,7 +58,7 @@ def test_only_a_kill_leaves_the_holder_behind(kit: Kit, error: BaseException) ->
 
 
 class Remembers(InProcessRuntime):
-    """A runtime that says whose leftovers it was asked to end."""
+    """A runtime that records whose leftovers it was asked to end."""
 
     def __init__(self) -> None:
         super().__init__()

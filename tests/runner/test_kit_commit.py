@@ -26,7 +26,7 @@ def repository(folder: Path) -> str:
 def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let the kit believe that it runs from this folder."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)  # a hook sets them, for its own repository
+        monkeypatch.delenv(name)  # a Git hook sets these for its own repository
     folder = tmp_path / "outer" / "clone"
     folder.mkdir(parents=True)
     monkeypatch.setattr("harness.runner.run.clone", lambda: folder)

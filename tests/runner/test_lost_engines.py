@@ -193,7 +193,7 @@ def test_a_retry_that_is_cut_off_is_gone_on_with_by_the_plain_command(kit: Kit) 
 
 
 class LosesItsDaemon(InProcessRuntime):
-    """A runtime whose daemon goes away, some times, under one command of one cell."""
+    """A runtime whose daemon goes away, a few times, during one command of one cell."""
 
     def __init__(self, role: str, times: int) -> None:
         super().__init__()

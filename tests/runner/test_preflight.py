@@ -1,4 +1,4 @@
-"""What is checked before anything large: read, compared, and said with what to do."""
+"""What is checked before anything large: read, compared, and reported with what to do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ROOM = Room(disk=int(700e9), model=0, memory=2000 * GIB, shm=1000 * GIB)
 
 
 def failing(**changes: object) -> list[str]:
-    """Return the names of what does not fit, with one thing changed on a fitting host."""
+    """Return the names of what does not fit after one change to a fitting host."""
     given = {"facts": B300, "engine": ENGINE, "room": ROOM, **changes}
     found = checks(planned(SUITE), **given)  # type: ignore[arg-type]
     return [check.name for check in found if not check.fits]

@@ -1,4 +1,4 @@
-"""A run carries out the very steps that a dry run prints: same commands, same job files."""
+"""A run carries out exactly the steps that a dry run prints: same commands, same job files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PRINTED = Path("/printed")
 
 
 class Recording(InProcessRuntime):
-    """Keeps each started command with the job files that were there when it started."""
+    """Records each started command with the job files that existed when it started."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Recording(InProcessRuntime):
 
 
 def normal(value: object, run: Path) -> object:
-    """Return plain data in which the run's directory and port are those of every run."""
+    """Return plain data with this run's directory and port replaced by fixed ones."""
     text = json.dumps(value, default=str).replace(str(run), "RUN")
     return json.loads(re.sub(r"(127\.0\.0\.1:|--port(?: |\", \"))\d+", r"\1PORT", text))
 
@@ -105,7 +105,7 @@ def test_a_dry_run_prints_what_a_run_started_and_wrote(
     ]
     assert len(runtime.jobs) == 3
 
-    # The folders and files that the shell makes are there after the run as well.
+    # The folders and files that the shell makes also exist after the run.
     made = [Path(part) for line in lines if line.startswith("mkdir") for part in line.split()[2:]]
     fetched = [Path(line.split()[3]) for line in lines if line.startswith("curl")]
     assert len(fetched) == 4

@@ -1,4 +1,4 @@
-"""A container's two forms say the same, and grant what the recipe names and nothing else."""
+"""A container's two forms agree, and grant what the recipe names and nothing else."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_sdk_takes_the_call_as_it_is() -> None:
     """The real SDK turns the arguments into the engine's request; nothing is sent."""
     from docker.models import containers
 
-    # The SDK has no public name for it, so its stubs have none at all.
+    # The SDK has no public name for it, so its type stubs lack it.
     to_request = vars(containers)["_create_container_args"]
 
     granted = Container(gpus="all", ipc="host", ulimits={"memlock": -1, "nofile": 1048576},

@@ -1,4 +1,4 @@
-"""What the Docker engine and its SDK say, in the kit's words; the texts are theirs."""
+"""Errors of the Docker engine and its SDK, as quoted here, in the kit's own words."""
 
 from __future__ import annotations
 

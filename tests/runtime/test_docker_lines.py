@@ -57,7 +57,7 @@ def test_server_is_run_by_digest_with_its_grants(lines: dict[str, list[str]]) ->
     assert "HF_HUB_OFFLINE=1" in values(argv, "--env")
     model = [mount for mount in values(argv, "--mount") if "/models/" in mount]
     assert [mount.endswith(",readonly") for mount in model] == [True]
-    # Nothing of the host is writable but the caches.
+    # Nothing on the host is writable except the caches.
     writable = [mount for mount in values(argv, "--mount") if not mount.endswith(",readonly")]
     assert [mount.partition("target=")[2] for mount in writable] == [
         "/root/.cache/flashinfer", "/root/.cache/vllm"

@@ -1,4 +1,4 @@
-"""How the engine environment is made, with pip replaced: what is said, kept and tried next."""
+"""How the engine environment is made, with pip replaced: what is printed, kept and tried next."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPORT = {
 
 @pytest.fixture
 def made(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> Environment:
-    """An environment that is not there yet and whose steps are shell lines that leave a trace."""
+    """An environment that does not exist yet, whose steps are shell lines that leave a trace."""
     environment = Environment(IMAGE, kit.site.images, kit.folder / "other-cache")
     folder, report = environment.folder, json.dumps(REPORT)
     python = f"python{sys.version_info.major}.{sys.version_info.minor}"

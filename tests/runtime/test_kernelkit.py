@@ -30,7 +30,7 @@ def kernelkit() -> ModuleType:
 
 @pytest.fixture
 def cuda(tmp_path: Path) -> Path:
-    """A CUDA_HOME whose cuobjdump prints the recorded text, with what a test puts into it."""
+    """A CUDA_HOME whose cuobjdump prints the recorded text, with a test's changes."""
     tool = tmp_path / "cuda" / "bin" / "cuobjdump"
     tool.parent.mkdir(parents=True)
     tool.write_text(f"#!/bin/sh\ncat {tmp_path}/printed.txt\n")

@@ -1,4 +1,4 @@
-"""The locks are whole, hashed, and free of what the CPU build must not meet."""
+"""The locks are complete, hashed, and free of what would break the CPU build."""
 
 from __future__ import annotations
 

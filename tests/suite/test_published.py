@@ -1,4 +1,4 @@
-"""The publication as data: its tables byte for byte, its claims whole and consistent."""
+"""The publication as data: its tables byte for byte, its claims complete and consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads whose requests arrive at a rate, from the suite's file to the report's table."""
+"""Workloads whose requests arrive at a rate, from the suite file to the report's table."""
 
 from __future__ import annotations
 

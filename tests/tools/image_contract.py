@@ -1,4 +1,4 @@
-"""Write docker/deepinfer/contract.json anew, from an image that was really built.
+"""Rewrite docker/deepinfer/contract.json from an image that was really built.
 
 ``python -m tests.tools.image_contract [IMAGE]``: without an argument, the image of the lock. The
 whole engine is imported in it under CUDA's stub of libcuda, so no GPU is needed.

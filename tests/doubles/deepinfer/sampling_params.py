@@ -6,7 +6,7 @@ import random
 
 
 class SamplingParams:
-    """What of a request the double uses: its length and its seed."""
+    """The parts of a request that the double uses: its length and its seed."""
 
     def __init__(
         self,

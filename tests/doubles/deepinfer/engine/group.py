@@ -49,7 +49,7 @@ def _receive(peer: socket.socket) -> int:
     while len(data) < 4:
         part = peer.recv(4 - len(data))
         if not part:
-            # As gloo does where a socket breaks; a rank that only hangs is waited for.
+            # As gloo does when a socket breaks; a rank that only hangs is waited for.
             raise RuntimeError("Connection closed by peer")
         data += part
     number: int = struct.unpack("!i", data)[0]

@@ -92,7 +92,7 @@ class LLMEngine:
         self._misbehave()
         time.sleep(STEP_SECONDS)
         prefill, chosen = self.scheduler.schedule()
-        # Images are fetched after scheduling: what came with a dict waits for the next vote.
+        # Images are fetched after scheduling: a prompt given as a dict waits for the next vote.
         for sequence in self._unfetched:
             sequence.schedulable = True
         self._unfetched = []
@@ -139,7 +139,7 @@ class LLMEngine:
         return outputs
 
     def _hand_out(self, kind: str, outputs: list[RequestOutput]) -> np.ndarray:
-        # The last step's outputs are released while this one's are there already.
+        # The last step's outputs are released when this step's already exist.
         pointers = acquire(outputs)
         release(self._alive)
         self._alive = pointers
