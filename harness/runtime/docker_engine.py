@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -53,6 +54,8 @@ def connect() -> DockerClient:
         client.ping()
     except (DockerException, requests.RequestException) as error:
         raise _unreachable(error) from error
+    # Nobody closes it by hand: whoever holds a container holds the client.
+    weakref.finalize(client, client.api.close)
     return client
 
 
