@@ -140,7 +140,7 @@ RUNS: Mapping[str, Callable[[Path], RunDirectory]] = {
 
 
 def main() -> None:
-    """Write every golden report anew."""
+    """Regenerate every golden report."""
     for name, make in RUNS.items():
         with tempfile.TemporaryDirectory() as folder:
             directory = make(Path(folder))

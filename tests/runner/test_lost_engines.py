@@ -65,7 +65,7 @@ def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
     ("wrong", "says"),
     [
         ("server-dies", "the server stopped (exit 139); its last line: "),
-        ("server-killed", "the server stopped (exit -9, SIGKILL: killed by hand, or for want of"),
+        ("server-killed", "the server stopped (exit -9, SIGKILL: killed by hand, or out of memory"),
         ("server-dies-afterwards", "the server stopped (exit 139); its last line: "),
         ("engine-dies", "the server still runs, but its engine serves no more; its last line: "),
     ],

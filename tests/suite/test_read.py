@@ -140,8 +140,8 @@ def test_rules_of_a_file(kit: Kit, name: str, old: str, new: str, message: str) 
         ("", "a block of keys is expected here"),
         ("- a\n", "a block of keys is expected here"),
         ("title: \x00\n", "not text"),
-        ("? [a]\n: b\n", "a key is a word"),
-        ("args: &a\n  --x: *a\n", "an alias stands inside what it repeats"),
+        ("? [a]\n: b\n", "a key must be a word"),
+        ("args: &a\n  --x: *a\n", "an alias refers to a block that contains it"),
     ],
 )
 def test_a_file_that_is_no_recipe(kit: Kit, text: str, message: str) -> None:
