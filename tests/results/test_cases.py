@@ -62,7 +62,7 @@ def test_every_case_has_its_answer() -> None:
 @pytest.mark.parametrize("name", VALID)
 def test_valid(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", str(CASES / name)]) == 0
-    assert "not checked, for want of: --model" in capsys.readouterr().out
+    assert "not checked (not given): --model" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("case", INVALID)
