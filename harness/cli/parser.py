@@ -1,8 +1,9 @@
 """Verbs: plan, run, images, build, report, check, published, schema.
 
 Data goes to stdout, progress and errors to stderr. Exit codes: 0 every cell was measured;
-1 finished, but some cells have no number; 2 usage error; 3 unsuitable host; 4 image or installation;
-5 an engine did not start, or stopped; 130 interrupted, and the same command resumes the run.
+1 finished, but some cells have no number; 2 usage error; 3 unsuitable host; 4 image or
+installation; 5 an engine did not start, or stopped; 130 interrupted, and the same command resumes
+the run.
 """
 
 from __future__ import annotations
