@@ -60,7 +60,10 @@ def published_suite(path: Path) -> RunDirectory:
         gpus=("NVIDIA B300 SXM6 AC",) * 8,
         images=IMAGES,
         model=MODEL,
-        rdma=("mlx5_0 (uverbs0): passed on, mlx5, active, Ethernet", "mlx5_1: left out, no port"),
+        rdma=(
+            "mlx5_0 (uverbs0): passed through, mlx5, active, Ethernet",
+            "mlx5_1: left out, no port",
+        ),
         version={"vllm-server": "0.31.0", "deepinfer": "0.1.0"},
         reference=reference.model_dump(mode="json"),
     ).write(path)

@@ -119,8 +119,8 @@ def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: 
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: false", "must be true or left out"),
-        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: null", "must be true or left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: false", "true or left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: null", "true or left out"),
         ("server.yaml", "  --enforce-eager: true", "  --port: 8000", "the kit sets this itself"),
         ("server.yaml", "args:\n  --enforce-eager: true", "args: [x]", "a block of keys"),
         ("server.yaml", "title: A server", "title: 7", "text is expected, not 7: put it in quotes"),
