@@ -230,7 +230,7 @@ def test_a_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit, r
     kit.runtimes = {"local": LosesItsDaemon(role, times=1)}
     kit.clock = FixedClock()
     assert kit.run(only=("server",)).results.complete
-    assert any("Docker's daemon stopped answering" in line for line in kit.progress.lines)
+    assert any("the Docker daemon stopped answering" in line for line in kit.progress.lines)
     assert starts(kit, "server") == 2
 
 
@@ -245,8 +245,8 @@ def test_a_daemon_that_stays_away_is_named_and_its_cell_left_to_the_next_call(
     assert statuses(kit) == {FIRST: "measured", "server/1k-1-c1/r1": "failed"}
     record = records(kit)["server/1k-1-c1/r1"]
     assert record.cause == "daemon"
-    assert (
-        record.reason == "Docker's daemon stopped answering while the kit was to follow a container"
+    assert record.reason == (
+        "the Docker daemon stopped answering when the kit tried to follow a container"
     )
     assert kit.run(only=("server",)).results.complete
     assert len(kit.runs()) == 1

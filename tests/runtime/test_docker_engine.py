@@ -35,7 +35,7 @@ def test_no_daemon() -> None:
             'Get "https://registry.example/v2/": dial tcp: lookup registry.example: no such host',
             "registry does not answer",
         ),
-        ("something else", "the engine's own words"),
+        ("something else", "Docker's own message"),
     ],
 )
 def test_refusals_say_what_they_usually_mean(explanation: str, usually: str) -> None:
