@@ -95,7 +95,7 @@ def test_engine_that_does_not_start_is_exit_5_with_three_parts(kit: Kit) -> None
         (["run", "smok"], 2, "unknown suite 'smok', did you mean 'smoke'?"),
         (["plan", "smoke", "--suite", "other"], 2, "two suites were named"),
         (["plan", "smoke", "--only", "vlm"], 2, "did you mean 'vllm'?"),
-        (["report", "/nowhere"], 2, "/nowhere is no run: it has no run.json"),
+        (["report", "/nowhere"], 2, "/nowhere is not a run directory: it has no run.json"),
         (
             ["plan", "deepseek-v41-flash-8xb300", "--runtime", "local"],
             2,

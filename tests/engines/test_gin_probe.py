@@ -1,4 +1,4 @@
-"""The probe for RDMA: what it would run, in which order, and how its ends are told apart."""
+"""The probe for RDMA: what it would run, in what order, and how its outcomes are distinguished."""
 
 from __future__ import annotations
 

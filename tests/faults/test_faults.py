@@ -106,8 +106,8 @@ def test_a_file_of_the_run_that_was_damaged_is_named(quick: Kit) -> None:
     [
         ("truncated", "not one result of vllm bench serve: line 1, byte"),
         ("killed", "the client ended with exit -9"),
-        ("others-use-it", "the server counts 512 input tokens"),
-        ("compiles", "kernels were compiled inside the measured window"),
+        ("others-use-it", "the server counted 512 input tokens"),
+        ("compiles", "kernels were compiled within the measured window"),
     ],
 )
 def test_a_cell_that_was_not_measured_says_why(kit: Kit, wrong: str, reason: str) -> None:

@@ -101,7 +101,7 @@ def test_a_server_that_dies_each_time_leaves_its_cell_to_the_next_call(
     [
         ("dies", "the engine stopped after 'wave-started' (exit 1); its last line: "),
         ("killed", "the engine stopped after 'wave-started' (exit -9, SIGKILL"),
-        ("hangs", "the engine gave no sign for 4 s after 'wave-started' and was ended; its last"),
+        ("hangs", "the engine showed no progress for 4 s after 'wave-started' and was stopped; "),
     ],
 )
 def test_a_driver_that_dies_each_time_leaves_its_cell_to_the_next_call(

@@ -103,7 +103,7 @@ def test_repeats_are_cells_of_their_own_with_their_own_prompts(kit: Kit) -> None
         ("no-result", "failed", "exit 0 but wrote no result"),
         ("exit-1", "failed", "exit 1: "),
         ("all-failed", "invalid", "0 of 2 requests completed, 2 failed: Connection refused"),
-        ("short-output", "invalid", "output lengths 1 x 7 where 8 was asked for"),
+        ("short-output", "invalid", "output lengths 1 x 7, expected 8"),
     ],
 )
 def test_what_is_no_measurement_never_becomes_a_number(
