@@ -61,7 +61,7 @@ def test_run_prints_the_report_on_stdout_and_progress_on_stderr(kit: Kit) -> Non
     assert "> server/128-8-c2/r1, about 1 s" in lines
     again = call(kit, "run", "test")
     assert again.stdout == done.stdout
-    assert "measured on this host already" in again.stderr
+    assert "already been measured on this host" in again.stderr
 
 
 def test_cell_without_a_number_is_exit_1(kit: Kit) -> None:

