@@ -91,7 +91,7 @@ def incomplete(path: Path) -> RunDirectory:
         plan = Kit(Path(folder)).plan(repeats=2)
     decode = Wave(output_throughput=800.0, mean_tpot_ms=2.0)
     prefill = Wave(output_throughput=2.5)
-    reason = "the client ended with exit 1: [Errno 111] connect(*) to `::1` refused | <no server>"
+    reason = "the client failed (exit 1): [Errno 111] connect(*) to `::1` refused | <no server>"
     numbers: Mapping[str, Wave | Broken] = {
         "server/128-8-c2/r1": decode,
         "server/128-8-c2/r2": Broken("invalid", decode),
