@@ -23,7 +23,7 @@ POLL_SECONDS = 0.2
 JOB = "job.json"
 EVENTS = "events.jsonl"
 DRIVER_LOG = "driver.log"
-"""The launcher's output; each rank has a log of its own beside it."""
+"""The launcher's output; each rank has a log of its own next to it."""
 FIRST_RANK_LOG = "rank-0.log"
 FAILED = "failed"
 """The launcher's last event if a rank failed: which one, how, and its log."""

@@ -45,7 +45,7 @@ def hub_folder(cache: Path, model: HubModel) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class HubStore:
-    """Models below ``cache``, each in a folder of its own beside its lock and its inventory."""
+    """Models below ``cache``, each in a folder of its own next to its lock and its inventory."""
 
     cache: Path
     clock: Clock

@@ -158,7 +158,9 @@ class ServerSession:
         now = stamp(context.clock.now())
         if error is None and compilations(self.steps.folder, self.engine, began, now):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
-            context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; measuring again")
+            context.progress.say(
+                f"  {cell.id}: kernels were compiled while it ran; measuring again"
+            )
             self._send_warmups(watch)
             began = stamp(context.clock.now())
             error = self._attempt(step, watch)

@@ -68,7 +68,7 @@ def test_digest_that_the_registry_does_not_know(locked: Workshop, registry: Regi
     locked.base = {**locked.base, "index": wrong}
     with pytest.raises(ImageError, match=f"pull {registry.repository}@{wrong}") as caught:
         locked.store.ensure("plain", rebuild=False)
-    assert "no image of this digest" in caught.value.usually
+    assert "no image with this digest" in caught.value.usually
 
 
 def test_tag_without_digest_is_locked_at_its_first_pull(
