@@ -126,7 +126,7 @@ class RunningServer:
         if health.status_code == requests.codes.ok and served != [self.model_name]:
             raise EngineError(
                 f"the server on port {self.port} serves {served}, not [{self.model_name!r}]",
-                usually="the recipe loads another model, or an adapter besides it",
+                usually="the recipe loads another model, or an adapter as well",
                 next_step=f"compare with: {self.runtime.line(self.command)}",
             )
         return health.status_code == requests.codes.ok and running.poll() is None

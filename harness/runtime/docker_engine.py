@@ -122,9 +122,7 @@ def _refused(doing: str, explanation: str) -> ImageError:
         usually = "the disk of Docker's data root is full"
         next_step = "free some space: docker system df"
     elif "dial tcp" in text or "no such host" in text or "timeout" in text:
-        usually = (
-            "the registry does not answer: no network, or a proxy that the daemon is not told of"
-        )
+        usually = "the registry does not answer: no network, or the daemon lacks the proxy settings"
         next_step = "set the daemon's own proxy and name server; try: docker pull hello-world"
     elif "manifest unknown" in text or "not found" in text:
         usually = "the registry has no image with this digest (any more), or a name is misspelt"

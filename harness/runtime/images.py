@@ -23,7 +23,7 @@ LOCK_FILE = "images.lock.yaml"
 LOCK = "requirements.lock"
 ACCELERATOR_LOCK = "torch-cuda.lock"
 CONTRACT = "contract.json"
-"""What a built image offers, as it reported itself."""
+"""What a built image offers, as the image itself reported."""
 NOT_BUILT = (CONTRACT, "README.md")
 """Files of an image's folder that result from a build or describe one, and influence none."""
 
