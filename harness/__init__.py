@@ -1,4 +1,4 @@
-"""The kit: plan a published benchmark, run it on this host, and write its tables again."""
+"""The kit: plan a published benchmark, run it on this host, and reproduce its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock, passed in wherever time matters so that tests own it."""
+"""The clock, passed in wherever time matters so that tests control it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never step back, whatever happens to the wall clock."""
+        """Return seconds that never go backwards, whatever happens to the wall clock."""
         ...
 
     def sleep(self, seconds: float) -> None:

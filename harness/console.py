@@ -1,4 +1,4 @@
-"""What a person sees while it runs, on stderr: a live line on a terminal, plain lines elsewhere."""
+"""What a person sees during a run, on stderr: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Progress(Protocol):
         ...
 
     def expect(self, seconds: float) -> None:
-        """Set how long everything that is still to come will take."""
+        """Set how long everything still to come will take, in seconds."""
         ...
 
     def step(self, text: str, *, expected_s: float) -> contextlib.AbstractContextManager[None]:
@@ -30,7 +30,7 @@ class Progress(Protocol):
         ...
 
     def tick(self) -> None:
-        """Bring the shown times up to date; called while waiting."""
+        """Update the times shown; called while waiting."""
         ...
 
 
@@ -90,7 +90,7 @@ class ConsoleProgress:
     def _line(self, now: float) -> str:
         elapsed = now - self._began
         rest = max(0.0, self._left - min(elapsed, self._expected))
-        left = f"; about {duration(rest)} left in all" if rest >= 1 else ""
+        left = f"; about {duration(rest)} left in total" if rest >= 1 else ""
         return f"  {self._text}: {duration(elapsed)} of about {duration(self._expected)}{left}"
 
     def _left_text(self) -> str:

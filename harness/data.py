@@ -11,8 +11,8 @@ PACKAGE = Path(__file__).resolve().parent
 def clone() -> Path | None:
     """Return the clone that the kit runs from; None where it is installed outside of one.
 
-    Known by the lock of its images: site-packages can have a docker/ of another package, and a
-    pyproject.toml that one left there by mistake.
+    Recognized by its image lock: site-packages can hold another package's docker/ folder, and a
+    pyproject.toml that a package left there by mistake.
     """
     root = PACKAGE.parent
     return root if (root / "docker" / "images.lock.yaml").is_file() else None

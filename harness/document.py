@@ -1,7 +1,7 @@
-"""A report as data: what it says and in which order, and nothing of the format it is written in.
+"""A report as data: what it says and in what order, independent of any output format.
 
-Text is plain text: whoever writes a document into a format escapes what that format would read as
-markup. Everything is frozen, so two documents that say the same are equal.
+Text is plain text: a writer escapes whatever its format would read as markup. Everything is frozen,
+so two documents that say the same are equal.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DASH = "—"
-"""Stands where there is no number."""
+"""Shown where there is no number."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Strong:
 
 @dataclass(frozen=True)
 class Link:
-    """Text that leads somewhere: to a path below the run directory, or to a URL."""
+    """Text that links to a path below the run directory, or to a URL."""
 
     text: str
     target: str
@@ -38,7 +38,7 @@ Inline = str | Code | Strong | Link
 """A piece of a line; a ``str`` is plain text."""
 
 Line = Inline | tuple[Inline, ...]
-"""One piece, or several after each other: a cell, a bullet, a paragraph."""
+"""One piece, or several in a row: a cell, a bullet, a paragraph."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Notice:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list without an order."""
+    """An unordered list."""
 
     items: tuple[Line, ...]
 
@@ -70,7 +70,7 @@ class Table:
     rows: tuple[tuple[Line, ...], ...]
 
     def __post_init__(self) -> None:
-        assert all(len(row) == len(self.header) for row in self.rows), "a row is not whole"
+        assert all(len(row) == len(self.header) for row in self.rows), "a row is incomplete"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report: what stands under its title, then its sections."""
+    """A whole report: what comes right under its title, then its sections."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -104,6 +104,6 @@ class Document:
 def prose(text: str) -> Line:
     """Read a sentence of a suite's files, in which backquotes mark code."""
     pieces = text.split("`")
-    if len(pieces) % 2 == 0:  # one of them has no partner: none of them is a mark
+    if len(pieces) % 2 == 0:  # one backquote is unpaired: treat none of them as a mark
         return text
     return tuple(Code(piece) if index % 2 else piece for index, piece in enumerate(pieces) if piece)

@@ -15,7 +15,7 @@ EXIT_INTERRUPTED = 130
 
 
 class KitError(Exception):
-    """Base of all errors that are the user's, the host's or an engine's, not the kit's."""
+    """Base of all errors caused by the user, the host or an engine, not by a defect of the kit."""
 
     exit_code: ClassVar[int]
 
@@ -38,25 +38,25 @@ class KitError(Exception):
 
 
 class CellError(KitError):
-    """One cell could not be measured; the run goes on and ends with this exit code."""
+    """One cell could not be measured; the run continues and ends with this exit code."""
 
     exit_code = 1
 
 
 class UsageError(KitError):
-    """Wrong option, wrong recipe, refused file."""
+    """A wrong option, a mistake in a recipe, or a refused file."""
 
     exit_code = 2
 
 
 class HostError(KitError):
-    """The host is not fit, lacks space, or is held by another run."""
+    """The host is unsuitable, lacks space, or is held by another run."""
 
     exit_code = 3
 
 
 class ImageError(KitError):
-    """An image or an engine environment could not be made, or is not the pinned one."""
+    """An image or an engine environment could not be built, or is not the pinned one."""
 
     exit_code = 4
 
@@ -68,9 +68,9 @@ class EngineError(KitError):
 
 
 class EngineStoppedError(EngineError):
-    """An engine that was up ended, or had to be ended.
+    """An engine that was running stopped, or had to be stopped.
 
-    ``log`` holds all of its last words.
+    ``log`` holds its whole output.
     """
 
     def __init__(
@@ -88,4 +88,4 @@ class EngineStoppedError(EngineError):
 
 
 class DaemonLostError(EngineError):
-    """Docker's daemon went away under what it ran: no engine is to blame."""
+    """The Docker daemon went away while its containers were running: no engine is to blame."""

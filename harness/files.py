@@ -43,7 +43,7 @@ def _step(name: str, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text`` (UTF-8, as it is), creating its folders.
+    """Replace the contents of ``path`` with ``text`` (UTF-8, unchanged), creating its folders.
 
     Raises:
         HostError: the disk is full, or the path cannot be written.
@@ -77,7 +77,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those above it; return it.
+    """Create a folder and its parents; return it.
 
     Raises:
         HostError: as `write_text`.
@@ -91,7 +91,7 @@ def make_folder(path: Path) -> Path:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file, where it is there.
+    """Remove a file if it exists.
 
     Raises:
         HostError: as `write_text`.
@@ -125,8 +125,8 @@ def write_error(path: Path, error: OSError) -> HostError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return HostError(
             f"no space left while writing {path}",
-            usually="the disk of the run directory is full; everything written before is whole",
-            next_step="free some space, then run the same command again: it goes on from there",
+            usually="the disk is full; everything written before this is intact",
+            next_step="free some space, then run the same command again: it resumes from there",
         )
     return HostError(
         f"cannot write {path}: {error.strerror or error}",
@@ -150,7 +150,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - callers validate with a mode
     """Read strict JSON that the kit itself wrote.
 
     Raises:
-        UsageError: missing, unreadable, not JSON, or with a key twice.
+        UsageError: missing, unreadable, not JSON, or with a duplicate key.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -158,7 +158,7 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - callers validate with a mode
     except (OSError, ValueError, RecursionError) as error:
         raise UsageError(
             f"cannot read {path}: {error}",
-            usually="the file is not from this kit, or was changed by hand or by another program",
+            usually="this kit did not write the file, or it was changed by hand or a program",
             next_step="restore the file, or start a new run with: nox -s reproduce -- --fresh",
         ) from error
 
@@ -183,7 +183,7 @@ def not_ours(path: Path, error: ValidationError) -> UsageError:
     return UsageError(
         f"{path}: {where}: {first['msg']}",
         usually="another version of the kit wrote it, or it was changed by hand",
-        next_step="use that version's clone, or start rebuild: nox -s reproduce -- --fresh",
+        next_step="use that version of the kit, or start a new run: nox -s reproduce -- --fresh",
     )
 
 
@@ -197,7 +197,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(result) != len(pairs):
         names = [key for key, _ in pairs]
         twice = sorted({key for key in names if names.count(key) > 1})
-        msg = f"key given twice: {', '.join(twice)}"
+        msg = f"duplicate key: {', '.join(twice)}"
         raise ValueError(msg)
     return result
 

@@ -1,6 +1,6 @@
 """Every metric that tables and claims can name, defined once.
 
-What it is called, its unit, which direction is better, how it is read from either kind of result,
+Each has a name, a unit, the direction that is better, how it is read from either kind of result,
 how it is written, and why it can be missing. Throughputs count a whole wave, from the first
 request's start to the last token's arrival, ramp and tail included: that is what ``vllm bench
 serve`` prints and publications quote. TTFT is the time from a request's start to its first token;
@@ -33,7 +33,7 @@ LATENCIES = {
 """Latencies of a request, by the client's names, and as they are written."""
 
 PERCENTILES = (50, 90, 99)
-"""Which percentiles the client is asked for; numpy's linear ones."""
+"""Percentiles that the client is asked for; interpolated linearly, as numpy does."""
 
 ClientNumbers = Mapping[str, float]
 """The numbers at the top level of a client's result, by their keys there."""
@@ -41,9 +41,9 @@ ClientNumbers = Mapping[str, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Wave:
-    """What the ranks of an in-process engine recorded of one wave.
+    """What the ranks of an in-process engine recorded for one wave.
 
-    Times in seconds. A latency has no values where the way of driving gives tokens no time.
+    Times in seconds. A latency has no values where the drive mode does not timestamp tokens.
     """
 
     duration_s: float
@@ -60,7 +60,7 @@ class Metric:
 
     name: str
     title: str
-    """As the head of a column."""
+    """As a column heading."""
     unit: str
     better: Better
     write: Callable[[float], str]
@@ -98,7 +98,7 @@ def _throughput(
         write=rate,
         from_client=from_client,
         from_wave=lambda wave: sum(getattr(wave, count) for count in counts) / wave.duration_s,
-        why_missing="not in its result",
+        why_missing="missing from its result",
     )
 
 
@@ -135,10 +135,10 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {
 }
 
 NO_LATENCY = {
-    "ttft": "not measured: this way of driving gives tokens no time",
-    "tpot": "not applicable to one output token, or not measured without token times",
-    "itl": "not applicable to one output token, or not measured without each token's time",
-    "e2el": "not measured: this way of driving gives tokens no time",
+    "ttft": "not measured: this drive mode does not timestamp tokens",
+    "tpot": "not applicable to one output token, or not measured without token timestamps",
+    "itl": "not applicable to one output token, or not measured without every token's timestamp",
+    "e2el": "not measured: this drive mode does not timestamp tokens",
 }
 
 
@@ -183,7 +183,7 @@ ACCEPTANCE = Metric(
     write=percent,
     from_client=lambda numbers: numbers.get("spec_decode_acceptance_rate"),
     from_wave=lambda wave: 100 * wave.accepted / wave.drafted if wave.drafted else None,
-    why_missing="nothing was drafted, or the engine does not say",
+    why_missing="nothing was drafted, or the engine does not report it",
 )
 
 METRICS = Registry("metric", [*THROUGHPUTS, *_latencies(), ACCEPTANCE])

@@ -1,8 +1,8 @@
 """Start, identify, log, stop and reap processes: servers, clients and drivers alike.
 
 Each process is started as the leader of its own session and process group, so that a Ctrl-C in
-the terminal reaches the kit only, and with an environment variable that names its owner. What is
-ended is found by these marks, never by name: a process that we did not start is never signalled.
+the terminal reaches the kit only, and with an environment variable that names its owner. Processes
+to end are found by these marks, never by name: a process we did not start is never signalled.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Tick = Callable[[], None]
 
 @dataclass(frozen=True)
 class Identity:
-    """A process beyond doubt: pids are reused, but not with the same start within one boot.
+    """A process, identified beyond doubt: a pid is reused, but never with the same start time.
 
-    Not psutil's own: its create_time is of the wall clock, and an identity is written down by one
-    run and read by a later one, between which the clock can be set.
+    Not psutil's own: its create_time depends on the wall clock, and an identity is recorded by one
+    run and read by a later one; in between, the clock can be set.
     """
 
     pid: int
@@ -76,7 +76,7 @@ def boot_id() -> str:
 
 
 class Running(Protocol):
-    """A started process, wherever it lives: here or in a container."""
+    """A started process, wherever it runs: on this host or in a container."""
 
     log: Path
 
@@ -89,15 +89,15 @@ class Running(Protocol):
         ...
 
     def stop(self, grace: float) -> None:
-        """Ask it to end, insist after ``grace`` seconds, and verify that nothing is left."""
+        """Ask it to end, kill it after ``grace`` seconds, and verify that nothing is left."""
         ...
 
     def identity(self) -> str:
-        """Return what tells this start apart from any other, for the records."""
+        """Return what distinguishes this start from any other, for the records."""
         ...
 
     def listens_on(self, port: int) -> bool:
-        """Return whether it, and not a stranger, is bound to the TCP ``port``."""
+        """Return whether it, and not another program, listens on the TCP ``port``."""
         ...
 
 
@@ -153,9 +153,9 @@ class Process:
             if self._clock.monotonic() > deadline:
                 pids = ", ".join(str(member.pid) for member in left)
                 raise EngineError(
-                    f"processes {pids} are still there {KILL_SECONDS:.0f} s after SIGKILL",
-                    usually="they wait for a device or a file system that does not answer",
-                    next_step=f"look at: ps -o pid,stat,wchan,cmd -p {pids.replace(' ', '')}",
+                    f"processes {pids} are still running {KILL_SECONDS:.0f} s after SIGKILL",
+                    usually="they are waiting for a device or file system that does not respond",
+                    next_step=f"inspect: ps -o pid,stat,wchan,cmd -p {pids.replace(' ', '')}",
                 )
             for member in left:
                 with contextlib.suppress(psutil.Error):
@@ -173,8 +173,8 @@ class Process:
     def _members(self) -> list[psutil.Process]:
         """Return the living processes of this spawn: its group, and whoever carries its mark.
 
-        The group alone would miss a child that made its own session, the mark alone one that
-        wrote over its environment, as setproctitle does for vLLM's engine processes.
+        The group alone would miss a child that created its own session; the mark alone, one that
+        overwrote its environment, as setproctitle does for vLLM's engine processes.
         """
         mark = f"/{self._spawn_id}"
         return _living(lambda group, owner: group == self._popen.pid or owner.endswith(mark))
@@ -192,8 +192,8 @@ class Process:
 class Owner:
     """On whose behalf processes are started, and where their identities are kept.
 
-    ``ledger`` has one JSON line for each start. It is written at once, so that the next run can
-    find what a killed one left behind.
+    ``ledger`` has one JSON line for each start. It is written immediately, so that the next run
+    can find what a killed one left behind.
     """
 
     run_id: str
@@ -220,8 +220,8 @@ class Owner:
         except OSError as error:
             raise ImageError(
                 f"cannot start {argv[0]}: {error.strerror}",
-                usually="the engine's environment is incomplete, or was moved after it was made",
-                next_step="make it anew with: nox -s reproduce -- --rebuild",
+                usually="the engine's environment is incomplete, or was moved after it was built",
+                next_step="rebuild it: nox -s reproduce -- --rebuild",
             ) from error
         process = Process(popen, spawn_id, log, self.clock)
         try:
@@ -233,7 +233,7 @@ class Owner:
         return process
 
     def end_leftovers(self) -> list[int]:
-        """End what an earlier, killed harness of this run left behind; return the pids ended."""
+        """End what an earlier, killed process of this run left behind; return the pids ended."""
         groups, mark = self._groups_of_ledger(), f"{self.run_id}/"
         ended = []
         for left in _living(lambda group, owner: group in groups or owner.startswith(mark)):
@@ -245,7 +245,7 @@ class Owner:
     def _groups_of_ledger(self) -> set[int]:
         """Return the process groups of this boot that are still ours.
 
-        The kernel gives a pid to nobody while a group of that number has members. So a group is
+        The kernel does not reuse a pid while a group of that number has members. So a group is
         ours if its leader is the recorded process, or is gone.
         """
         groups = set()
@@ -260,11 +260,11 @@ class Owner:
 
 
 def exit_text(code: int) -> str:
-    """Return an exit code as a person reads it; a negative one is the signal that killed."""
+    """Format an exit code for a person; a negative one is the signal that killed the process."""
     if code >= 0:
         return f"exit {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-    why = ": killed by hand, or for want of memory" if name == "SIGKILL" else ""
+    why = ": killed by hand, or out of memory" if name == "SIGKILL" else ""
     return f"exit {code}, {name}{why}"
 
 

@@ -1,4 +1,4 @@
-"""A table of named objects that is looked up by what a person wrote in a file."""
+"""A table of named objects, looked up by what a person wrote in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """The name by which files and plans mean it."""
+        """The name that files and plans use for it."""
         ...
 
 
@@ -24,7 +24,7 @@ Entry = TypeVar("Entry", bound=Named)
 
 
 class Registry(Generic[Entry]):
-    """Entries by their names, in the order in which they were added."""
+    """Entries by name, in the order in which they were added."""
 
     def __init__(self, kind: str, entries: Iterable[Entry]) -> None:
         self.kind = kind
@@ -41,16 +41,16 @@ class Registry(Generic[Entry]):
         """Add ``entry``.
 
         Raises:
-            ValueError: its name is taken: two meanings of one word would be two results.
+            ValueError: its name is taken; with two meanings of a name, results would be ambiguous.
         """
         if entry.name in self._entries:
-            msg = f"there is a {self.kind} {entry.name!r} already"
+            msg = f"{self.kind} {entry.name!r} already exists"
             raise ValueError(msg)
         self._entries[entry.name] = entry
 
     @contextlib.contextmanager
     def added(self, *entries: Entry) -> Iterator[None]:
-        """Have ``entries`` within the block alone."""
+        """Add ``entries`` for the duration of the block."""
         before = dict(self._entries)
         try:
             for entry in entries:
@@ -60,14 +60,14 @@ class Registry(Generic[Entry]):
             self._entries = before
 
     def __getitem__(self, name: str) -> Entry:
-        """Return the entry of that name, which `checked` has let through before."""
+        """Return the entry of that name, which `checked` has validated."""
         return self._entries[name]
 
     def checked(self, name: str) -> str:
         """Return ``name``, for a field of a model.
 
         Raises:
-            PydanticCustomError: nothing has that name; with what has, and the nearest.
+            PydanticCustomError: no entry has that name; it lists the names and suggests one.
         """
         if name not in self._entries:
             known = ", ".join(self._entries)

@@ -1,4 +1,4 @@
-"""An engine's output as a log in which every line has the time at which it arrived."""
+"""An engine's output as a log in which every line is stamped with its time of arrival."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.files import write_error
 
 
 class StampedLog:
-    """Copies output to a file. Meant for a thread: a failed write is kept until it is asked for."""
+    """Copies output to a file. Runs in a thread, so a failed write is kept and raised later."""
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self.path = path
@@ -29,7 +29,7 @@ class StampedLog:
             self._write(log, [rest])
 
     def raise_failed_write(self) -> None:
-        """Raise what went wrong with the file, if anything did.
+        """Raise the error of a failed write, if there was one.
 
         Raises:
             HostError: the disk was full, or the file could not be written.

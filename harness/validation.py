@@ -1,4 +1,4 @@
-"""Strict models of files, and one sentence with a line where a file breaks its model."""
+"""Strict models of files, and one sentence, with its line, for a file that breaks its model."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def validate(document: yaml.Document, model: type[Model]) -> Model:
         more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
         raise UsageError(
             f"{document.path}:{line}: {where}: {message}{more}",
-            usually="a rule of this file is broken"
+            usually="the file breaks one of its own rules"
             if first["type"] == "value_error"
-            else "a key is misspelt, stands at another depth, or has a value of another kind",
+            else "a key is misspelt, is at the wrong depth, or has a value of the wrong kind",
             next_step=f"open {document.path} at line {line}",
         ) from error
 
@@ -86,7 +86,7 @@ def _message(error: ErrorDetails) -> str:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return ``, did you mean 'x'?`` where one of ``known`` is near, else nothing."""
+    """Return ``, did you mean 'x'?`` if one of ``known`` is close, else an empty string."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f", did you mean {close[0]!r}?" if close else ""
 

@@ -1,4 +1,4 @@
-"""YAML as these files need it: 1.2 scalars, no duplicate keys, and a line for every value.
+"""YAML as these files need it: 1.2 scalars, no duplicate keys, and a line number for every value.
 
 PyYAML reads YAML 1.1, where ``no`` is false and ``1:30`` is ninety. The scalar rules are replaced
 by those of the YAML 1.2 core schema (https://yaml.org/spec/1.2.2/#103-core-schema).
@@ -16,7 +16,7 @@ import yaml
 from harness.errors import UsageError
 
 Location = tuple[str | int, ...]
-"""Where a value stands: mapping keys and list indices from the top of the document."""
+"""The path to a value: mapping keys and list indices from the top of the document."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -35,7 +35,7 @@ for _tag, _pattern, _first in (
 
 
 def _decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:  # noqa: ARG001
-    """Read an integer in base ten; PyYAML's own takes a leading zero for octal."""
+    """Read an integer in base ten; PyYAML's own reads a leading zero as octal."""
     return int(node.value)
 
 
@@ -61,14 +61,14 @@ def read(path: Path) -> Document:
     """Read one YAML file.
 
     Raises:
-        UsageError: missing, not YAML, or with a key twice in one mapping; with file and line.
+        UsageError: missing, not YAML, or with a duplicate key; it names the file and the line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
             f"cannot read {path}: {error}",
-            usually="the file is missing, or is not text in UTF-8",
+            usually="the file is missing, or is not UTF-8 text",
             next_step=f"check with: ls -l {path.parent}",
         ) from error
     try:
@@ -81,7 +81,7 @@ def read(path: Path) -> Document:
     except yaml.reader.ReaderError as error:
         raise UsageError(
             f"{path}: not text: {error.reason} at position {error.position}",
-            usually="a control character was pasted into the file, or it is no text at all",
+            usually="a control character was pasted into the file, or it is not text at all",
             next_step=f"find it with: grep --perl-regexp --line-number '[^[:print:]\\t]' {path}",
         ) from error
     except yaml.MarkedYAMLError as error:
@@ -103,20 +103,20 @@ def _note_lines(
     above: frozenset[int],
 ) -> None:
     if id(node) in above:
-        raise _refused(path, node, "an alias stands inside what it repeats")
+        raise _refused(path, node, "an alias refers to a block that contains it")
     above |= {id(node)}
     lines.setdefault(location, node.start_mark.line + 1)
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise _refused(path, key_node, "a key is a word, not a list or a block")
+                raise _refused(path, key_node, "a key must be a word, not a list or a block")
             line = key_node.start_mark.line + 1
             inner = (*location, key_node.value)
             if inner in lines:
                 raise UsageError(
-                    f"{path}:{line}: key {key_node.value!r} stands twice, "
+                    f"{path}:{line}: duplicate key {key_node.value!r}, "
                     f"first on line {lines[inner]}",
-                    usually="a block was copied and its key not renamed",
+                    usually="a block was copied and its key was not renamed",
                     next_step=f"remove or rename one of them in {path}",
                 )
             lines[inner] = line
@@ -130,6 +130,6 @@ def _refused(path: Path, node: yaml.Node, what: str) -> UsageError:
     line = node.start_mark.line + 1
     return UsageError(
         f"{path}:{line}: {what}",
-        usually="YAML allows it, and these files have no use for it",
+        usually="YAML allows it, but these files never need it",
         next_step=f"open {path} at line {line}",
     )

@@ -42,8 +42,8 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
         raise KeyboardInterrupt
     assert stream.getvalue().splitlines() == [
         "> vllm/1k-1k-c4/r1, about 40 s",
-        "  vllm/1k-1k-c4/r1: 30 s of about 40 s; about 1 min 10 s left in all",
-        "  vllm/1k-1k-c4/r1: 1 min 00 s of about 40 s; about 1 min 00 s left in all",
+        "  vllm/1k-1k-c4/r1: 30 s of about 40 s; about 1 min 10 s left in total",
+        "  vllm/1k-1k-c4/r1: 1 min 00 s of about 40 s; about 1 min 00 s left in total",
         "  vllm/1k-1k-c4/r1: 1 min 10 s (about 1 min 00 s left)",
         "> next, about 1 min 00 s",
         "  next: stopped after 3 s",

@@ -31,12 +31,12 @@ def test_scalars_are_those_of_yaml_1_2(tmp_path: Path, text: str, value: object)
 
 
 def test_key_twice_names_both_lines(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"file.yaml:3: key 'a' stands twice, first on line 1"):
+    with pytest.raises(UsageError, match=r"file.yaml:3: duplicate key 'a', first on line 1"):
         read(tmp_path, "a: 1\nb: 2\na: 3\n")
 
 
 def test_key_twice_in_a_nested_block(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"file.yaml:4: key 'x' stands twice, first on line 3"):
+    with pytest.raises(UsageError, match=r"file.yaml:4: duplicate key 'x', first on line 3"):
         read(tmp_path, "a: 1\nb:\n  x: 2\n  x: 3\n")
 
 

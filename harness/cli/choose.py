@@ -1,4 +1,4 @@
-"""From what a person asked for to a plan: which suite, which images, which cells."""
+"""Turn what a person asked for into a plan: which suite, which images, which cells."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from harness.suite.read import Suite, read_suite, suite_names
 from harness.validation import nearest
 
 FALLBACK_SUITE = "smoke"
-"""Taken where no suite was made for the host."""
+"""Used where no suite was made for the host."""
 
 
 def choose_suite(name: str | None, facts: HostFacts, root: Path) -> Suite:
-    """Take the suite that was named, else the one made for this host, else the smoke suite.
+    """Return the suite that was named, else the one made for this host, else the smoke suite.
 
     Raises:
-        UsageError: no such suite below ``root``, or one with a mistake.
+        UsageError: there is no such suite below ``root``, or it has a mistake.
     """
     if name:
         return read_suite(name, root)
@@ -34,7 +34,7 @@ def choose_suite(name: str | None, facts: HostFacts, root: Path) -> Suite:
 
 
 def choose_images(options: ImageOptions, root: Path) -> Images:
-    """Return the lock of ``root``, with the bases that the user replaces by local images.
+    """Return the lock of ``root``, with the bases that the user replaces with local images.
 
     Raises:
         UsageError: the lock has no such base.
@@ -43,7 +43,7 @@ def choose_images(options: ImageOptions, root: Path) -> Images:
     if unknown := sorted(set(options.bases) - set(images.file.bases)):
         known = images.file.bases
         raise UsageError(
-            f"--base {unknown[0]}: there is no such base{nearest(unknown[0], known)}",
+            f"--base {unknown[0]}: no such base{nearest(unknown[0], known)}",
             usually=f"the bases of docker/images.lock.yaml are: {', '.join(known)}",
             next_step="python -m harness images",
         )
@@ -68,7 +68,8 @@ def _check_local(suite: Suite, names: set[str], images: Images) -> None:
     """Refuse the local runtime for images that no lock can install."""
     if containers := sorted(name for name in names if not images.image(name).local):
         raise UsageError(
-            f"suite {suite.name} cannot run locally: {', '.join(containers)} are container images",
-            usually="--runtime local was given for a suite of containers",
+            f"suite {suite.name} cannot run locally: these are container images: "
+            f"{', '.join(containers)}",
+            usually="--runtime local was given for a suite that runs in containers",
             next_step=f"python -m harness plan {suite.name}",
         )

@@ -45,7 +45,7 @@ def _carry_out(options: Options, console: Console) -> int:
         signal.signal(signal.SIGTERM, _stop_once)
         return _verb(options, console)
     except KeyboardInterrupt:
-        kept = ": finished cells are kept, and the same command goes on there"
+        kept = ": finished cells are kept, and the same command resumes the run"
         console.print(f"interrupted{kept if isinstance(options, RunOptions) else ''}")
         return EXIT_INTERRUPTED
 
@@ -78,4 +78,4 @@ def _stop_once(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - 
 
 
 def _say_stopping(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's call
-    os.write(sys.stderr.fileno(), b"stopping: engines are being ended, please wait\n")
+    os.write(sys.stderr.fileno(), b"stopping the engines, please wait\n")

@@ -1,4 +1,4 @@
-"""What a person asked for, one frozen dataclass for each verb: the command line after parsing."""
+"""What a person asked for: the parsed command line, one frozen dataclass for each verb."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from harness.suite.planner import Choice
 
 @dataclass(frozen=True, kw_only=True)
 class ImageOptions:
-    """What takes the place of the lock of docker/; the verb `images` takes these alone."""
+    """What overrides the lock in docker/; the verb `images` takes only these."""
 
     bases: Mapping[str, str]
-    """A local image for each replaced base."""
+    """Replaced base -> local image."""
     build_args: Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What to measure, and on which grounds: shared by `plan` and `run`."""
+    """What to measure, and with what: shared by `plan` and `run`."""
 
     suite: str | None
-    """None takes the suite made for the host."""
+    """None means the suite made for the host."""
     choice: Choice
     reports: Path | None
-    """Where runs land; None is where they land by default."""
+    """Where runs land; None means the default folder."""
     model: Path | None
-    """The model, where a person has it already."""
+    """Folder of the model, if the user already has it."""
     privileged: bool
     images: ImageOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """Of `plan`."""
+    """Options of `plan`."""
 
     selection: Selection
     json: bool
@@ -45,7 +45,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Of `run`."""
+    """Options of `run`."""
 
     selection: Selection
     dry_run: bool
@@ -57,29 +57,29 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildOptions:
-    """Of `build`."""
+    """Options of `build`."""
 
     names: tuple[str, ...]
-    """None at all means every image that is not opt-in."""
+    """Empty means every image that is not opt-in."""
     rebuild: bool
     images: ImageOptions
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedOptions:
-    """Of `published`."""
+    """Options of `published`."""
 
     suite: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class SchemaOptions:
-    """Of `schema`, which has none."""
+    """`schema` has no options."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """Of `check`."""
+    """Options of `check`."""
 
     file: Path
     expected: Expected
@@ -87,7 +87,7 @@ class CheckOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
-    """Of `report`."""
+    """Options of `report`."""
 
     directory: Path
 

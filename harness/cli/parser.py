@@ -1,8 +1,9 @@
 """Verbs: plan, run, images, build, report, check, published, schema.
 
-Data goes to stdout, progress and errors to stderr. Exit codes: 0 all measured; 1 finished, but
-some cell has no number; 2 wrong use; 3 host not fit; 4 image or installation; 5 an engine did not
-start; 130 interrupted, the same command goes on.
+Data goes to stdout, progress and errors to stderr. Exit codes: 0 every cell was measured;
+1 finished, but some cells have no number; 2 usage error; 3 unsuitable host; 4 image or
+installation; 5 an engine did not start, or stopped; 130 interrupted, and the same command resumes
+the run.
 """
 
 from __future__ import annotations
@@ -31,17 +32,17 @@ from harness.suite.planner import Choice
 COMMAND = "b300-repro"
 """The console script, and the name of the distribution."""
 MOST_REPEATS = 1000
-"""More is a slip of the finger: every cell of a plan is an object in memory."""
+"""More is surely a typo, and every cell of a plan is an object in memory."""
 
 
 def parse(argv: Sequence[str] | None = None, prog: str = COMMAND) -> Options:
-    """Return the options of the verb that ``argv`` names; without ``argv``, of this process's.
+    """Return the options of the verb that ``argv`` names; the default is this process's ``argv``.
 
     ``prog`` is what usage lines call the command.
 
     Raises:
         UsageError: options that contradict each other.
-        SystemExit: the parser's own, after `--help`, `--version` or wrong use (2).
+        SystemExit: argparse's own, after `--help`, `--version` or a usage error (2).
     """
     given = _parser(prog).parse_args(argv)
     options: Options = given.options(given)
@@ -55,31 +56,35 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{COMMAND} {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="VERB")
 
-    plan = subparsers.add_parser("plan", help="print what would happen on this host, and how long")
+    plan = subparsers.add_parser("plan", help="print what would run on this host, and how long")
     _add_selection(plan)
     form = plan.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="the plan as data")
+    form.add_argument("--json", action="store_true", help="print the plan as JSON")
     form.add_argument("--dry-run", action="store_true", help="print every command, run none")
     plan.set_defaults(options=_plan)
 
-    run = subparsers.add_parser("run", help="measure, or go on with an unfinished run, and report")
+    run = subparsers.add_parser(
+        "run", help="measure, resuming an unfinished run, and write the report"
+    )
     _add_selection(run)
     run.add_argument("--dry-run", action="store_true", help="print every command, run none")
-    run.add_argument("--fresh", action="store_true", help="begin a new run in any case")
+    run.add_argument("--fresh", action="store_true", help="always start a new run")
     run.add_argument(
-        "--retry-failed", action="store_true", help="measure cells without a number again"
+        "--retry-failed", action="store_true", help="measure the cells without a number again"
     )
-    run.add_argument("--rebuild", action="store_true", help="make the engine environment anew")
-    run.add_argument("--keep", action="store_true", help="leave ended containers, to look into")
+    run.add_argument("--rebuild", action="store_true", help="rebuild images and environments")
+    run.add_argument("--keep", action="store_true", help="keep exited containers for inspection")
     run.set_defaults(options=_run)
 
-    images = subparsers.add_parser("images", help="list every image: pin, present, verified")
+    images = subparsers.add_parser(
+        "images", help="list every image: its pin, whether present and verified"
+    )
     _add_images(images)
     images.set_defaults(options=_images)
 
-    build = subparsers.add_parser("build", help="pull or build images, and run nothing")
+    build = subparsers.add_parser("build", help="pull or build images, without running anything")
     build.add_argument("image", nargs="*", metavar="IMAGE", help="default: all")
-    build.add_argument("--rebuild", action="store_true", help="also where it is there already")
+    build.add_argument("--rebuild", action="store_true", help="even if it is already present")
     _add_images(build)
     build.set_defaults(options=_build)
 
@@ -87,41 +92,47 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     published.add_argument("suite")
     published.set_defaults(options=_published)
 
-    schema = subparsers.add_parser("schema", help="write recipes/schema/ anew, for editors")
+    schema = subparsers.add_parser("schema", help="regenerate recipes/schema/, for editors")
     schema.set_defaults(options=_schema)
 
     checker = subparsers.add_parser(
-        "check", help="apply the rules of a measurement to a result file"
+        "check", help="check whether a result file is a valid measurement"
     )
     checker.add_argument("file", type=Path, metavar="FILE")
-    checker.add_argument("--model", help="served name that it must be of")
+    checker.add_argument("--model", help="the served model name that it must have")
     for name in ("input", "output", "concurrency", "prompts"):
         checker.add_argument(f"--{name}", type=_positive, metavar="N")
     checker.set_defaults(options=_check)
 
-    report = subparsers.add_parser("report", help="derive report.md from a run's files again")
+    report = subparsers.add_parser("report", help="regenerate report.md from a run's files")
     report.add_argument("directory", type=Path, metavar="RUN_DIRECTORY")
     report.set_defaults(options=_report)
     return parser
 
 
 def _add_selection(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("suite", nargs="?", help="a folder of recipes/; default: by the host")
-    parser.add_argument("--suite", dest="suite_option", metavar="NAME", help="the same, as option")
-    parser.add_argument("--runtime", choices=["local", "docker"], help="default: the suite's")
-    parser.add_argument("--load", metavar="NAME", help="how many requests; default: the suite's")
+    parser.add_argument("suite", nargs="?", help="a folder under recipes/; default: by host")
     parser.add_argument(
-        "--only", action="append", default=[], metavar="RECIPE[/WORKLOAD]", help="can be repeated"
+        "--suite", dest="suite_option", metavar="NAME", help="the same, as an option"
+    )
+    parser.add_argument("--runtime", choices=["local", "docker"], help="default: the suite's")
+    parser.add_argument("--load", metavar="NAME", help="load level; default: the suite's first")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        metavar="RECIPE[/WORKLOAD]",
+        help="only this recipe, or this workload of it; can be repeated",
     )
     parser.add_argument("--repeats", type=_repeats, metavar="N", help="measure each cell N times")
     parser.add_argument("--reports", type=Path, default=None, help="where runs land")
     parser.add_argument(
-        "--model", type=Path, metavar="FOLDER", help="the model, where you have it already"
+        "--model", type=Path, metavar="FOLDER", help="folder of the model, if you already have it"
     )
     parser.add_argument(
         "--privileged",
         action="store_true",
-        help="last resort where RDMA fails: privileged containers for what needs it; recorded",
+        help="last resort if RDMA fails: privileged containers for what needs it; recorded",
     )
     _add_images(parser)
 
@@ -133,7 +144,7 @@ def _add_images(parser: argparse.ArgumentParser) -> None:
         type=_replacement,
         default=[],
         metavar="BASE=IMAGE",
-        help="build on a local image in place of a locked base; recorded",
+        help="build on a local image instead of a locked base; recorded",
     )
     parser.add_argument(
         "--build-arg",
@@ -141,7 +152,7 @@ def _add_images(parser: argparse.ArgumentParser) -> None:
         type=_replacement,
         default=[],
         metavar="NAME=VALUE",
-        help="a build argument in place of the lock's; recorded",
+        help="override a build argument of the lock; recorded",
     )
 
 
@@ -163,9 +174,9 @@ def _run(given: argparse.Namespace) -> RunOptions:
 def _selection(given: argparse.Namespace) -> Selection:
     if given.suite and given.suite_option and given.suite != given.suite_option:
         raise UsageError(
-            f"two suites are named: {given.suite} and {given.suite_option}",
+            f"two suites were named: {given.suite} and {given.suite_option}",
             usually="both the argument and --suite were given",
-            next_step="name one of them",
+            next_step="name only one of them",
         )
     return Selection(
         suite=given.suite or given.suite_option,
@@ -223,7 +234,7 @@ def _replacement(text: str) -> tuple[str, str]:
 
 def _positive(text: str) -> int:
     if not text.lstrip("+-").isdecimal() or len(text) > 18:
-        msg = f"{text!r} is no whole number of a sensible size"
+        msg = f"{text!r} is not a whole number of a sensible size"
         raise argparse.ArgumentTypeError(msg)
     value = int(text)
     if value < 1:

@@ -53,7 +53,7 @@ from harness.suite.schema import json_schemas
 
 
 def plan(options: PlanOptions, console: Console) -> int:
-    """Print what would happen, or every command of it."""
+    """Print what would run, or every command of it."""
     selection = options.selection
     suite = choose_suite(selection.suite, read_host().facts, recipes_folder())
     planned = choose_plan(selection, suite, _images(selection.images))
@@ -77,7 +77,7 @@ def run(options: RunOptions, console: Console) -> int:
     progress = ConsoleProgress(console, SystemClock())
     progress.say(f"Host {host.facts.host_id}: {host.facts.summary()}.")
     if suite.name == FALLBACK_SUITE and not selection.suite:
-        progress.say("No published suite is made for this host, so the smoke suite is taken.")
+        progress.say("No published suite was made for this host, so the smoke suite is used.")
     size = f"{len(planned.cells)} cells, runtime {planned.runtime}"
     progress.say(f"Suite {planned.suite}: {planned.title}, {size}.")
     if planned.notice:
@@ -98,14 +98,14 @@ def run(options: RunOptions, console: Console) -> int:
 
 
 def images(options: ImageOptions, console: Console) -> int:
-    """List every image: its pin, where the pin comes from, and whether it is here, verified."""
+    """List every image: its pin, where the pin comes from, and whether it is present, verified."""
     store = _store(options, ConsoleProgress(console, SystemClock()))
     _print(describe_images(store.images, store))
     return EXIT_MEASURED
 
 
 def build(options: BuildOptions, console: Console) -> int:
-    """Pull or build images, and run nothing."""
+    """Pull or build images, without running anything."""
     progress = ConsoleProgress(console, SystemClock())
     store = _store(options.images, progress)
     for name in options.names:
@@ -124,21 +124,21 @@ def _store(options: ImageOptions, progress: Progress) -> ImageStore:
 
 
 def report(options: ReportOptions) -> int:
-    """Derive a run's report from its files again."""
+    """Regenerate a run's report from its files."""
     directory = RunDirectory(options.directory)
     return _announce(directory, write_report(directory))
 
 
 def check(options: CheckOptions) -> int:
-    """Say whether a result file is a measurement."""
+    """Say whether a result file is a valid measurement."""
     bench = read_bench_file(options.file)
     findings = validity.check(bench, options.expected)
     verdict = "not a valid measurement" if findings.broken else "a valid measurement"
     _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
-    # Sentences quote the file, which can hold anything: a terminal must not obey it.
+    # Sentences quote the file, which can hold anything: no control sequence may reach a terminal.
     _print(f"  broken: {_printable(sentence)}" for sentence in findings.broken)
     if findings.skipped:
-        _print([f"  not checked, for want of: {', '.join(findings.skipped)}"])
+        _print([f"  not checked (not given): {', '.join(findings.skipped)}"])
     return CellError.exit_code if findings.broken else EXIT_MEASURED
 
 
@@ -156,10 +156,10 @@ def published(options: PublishedOptions) -> int:
 
 
 def schema() -> int:
-    """Write the JSON Schemas of recipes/ anew.
+    """Regenerate the JSON Schemas of recipes/.
 
     Raises:
-        UsageError: the kit is installed as a package, whose recipes are not for editing.
+        UsageError: the kit is installed as a package, whose recipes are not to be edited.
     """
     if clone() is None:
         raise UsageError(

@@ -1,1 +1,1 @@
-"""The programs under test, as one of two kinds: a server, or a batch job that runs in-process."""
+"""The programs under test, each of one of two kinds: a server, or an in-process batch job."""

@@ -1,7 +1,7 @@
-"""An engine as an object: all that the kit knows of it stands in its own file.
+"""An engine as an object: all that the kit knows about it is in its own file.
 
-What a recipe may set of it, and what that means, is its `harness.settings`; the rest is here: its
-command, what it answers and counts, how it says that it compiled, what it needs of a host, and
+What a recipe may set, and what that means, is in `harness.settings`; the rest is here: its
+command, its endpoints and counters, how it reports compilation, what it needs from a host, and
 what a reader must be told.
 """
 
@@ -34,13 +34,13 @@ class Engine(ABC):
     settings: ClassVar[EngineSettings]
 
     compiles: ClassVar[re.Pattern[str] | None] = None
-    """A line of a log by which it says that kernels were compiled; None: it never says so."""
+    """A log line that reports that kernels were compiled; None: it never reports it."""
     startup: ClassVar[tuple[re.Pattern[str], ...]] = ()
-    """Lines of its log that say what its start came to: memory, KV cache, graphs."""
+    """Lines of its log that describe the outcome of its start: memory, KV cache, graphs."""
     driving: ClassVar[Line] = ""
-    """What its ways of driving are, and what stands in the table that compares them."""
+    """What its drive modes are, and what the table that compares them shows."""
     rdma: ClassVar[str | None] = None
-    """What it reads over RDMA, for a host that has none; None: it needs none."""
+    """What it needs RDMA for, shown on a host without it; None: it needs none."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Engine(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoints:
-    """Paths below a server's root; None where it has no such thing."""
+    """Paths below a server's root; None if it has no such endpoint."""
 
     health: str = "/health"
     models: str = "/v1/models"
@@ -76,7 +76,7 @@ class ServedEngine(Engine):
 
     endpoints: ClassVar[Endpoints] = Endpoints()
     counters: ClassVar[Mapping[str, Kind]] = {}
-    """Its counters of tokens, without ``_total``: what each of them counts."""
+    """Its token counters, without ``_total``, and what each of them counts."""
 
     @abstractmethod
     def command(self, session: Session, model: ClientModel, host: str, port: int) -> Command:
@@ -89,13 +89,13 @@ class InProcessEngine(Engine):
     backend: ClassVar[str]
     """``module:Class`` of its `harness.inside.backend.Backend`, imported inside the image."""
     modules: ClassVar[tuple[Path, ...]] = ()
-    """Files that ``backend`` needs beside harness/inside/; they are copied next to it."""
+    """Files that ``backend`` needs besides harness/inside/; they are copied next to it."""
     gpu_per_rank: ClassVar[bool] = False
     """Whether each rank sees one GPU, and finds the others through MASTER_ADDR and MASTER_PORT."""
 
     @abstractmethod
     def job(self, session: Session) -> dict[str, JsonValue]:
-        """Return what its backend is given of the session's settings."""
+        """Return the session's settings as its backend is given them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +120,7 @@ def wave_job(wave: BatchWave, run_folder: Path) -> dict[str, JsonValue]:
 
 
 Event = Mapping[str, Any]
-"""One event of a batch job: ``event``, ``time`` and what belongs to it (`harness.inside.jobs`)."""
+"""One event of a batch job: ``event``, ``time`` and its own fields (`harness.inside.jobs`)."""
 
 
 def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def flags(args: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 def startup_lines(engine: Engine, log: Path) -> Iterator[str]:
-    """Yield what an engine's log says of its start, without the times at which lines arrived."""
+    """Yield what an engine's log says about its start, without the lines' times of arrival."""
     if not log.exists():
         return
     for line in log.read_text(encoding="utf-8", errors="replace").splitlines():

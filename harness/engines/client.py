@@ -14,7 +14,7 @@ class ClientModel:
     """The served name, which requests carry, and the folder that the tokenizer is read from.
 
     The name must equal the server's: the client silently skips the comparison of its tokenizer
-    with the server's where the server does not know the name (vllm 0.31 benchmarks/serve.py,
+    with the server's if the server does not know the name (vllm 0.31 benchmarks/serve.py,
     _align_prompts_to_server_tokenizer).
     """
 
@@ -24,7 +24,7 @@ class ClientModel:
 
     @classmethod
     def of(cls, plan: Plan, folder: Path) -> ClientModel:
-        """Return the plan's model as it lies in ``folder``."""
+        """Return the plan's model, stored in ``folder``."""
         model = plan.model
         return cls(name=model.name, folder=str(folder), tokenizer_mode=model.tokenizer_mode)
 
@@ -56,8 +56,8 @@ def wave_args(
 ) -> tuple[str, ...]:
     """Return the arguments of one wave.
 
-    The random dataset forces ``ignore_eos`` for this backend; it is given all the same, to be read
-    in the command. No temperature is sent, as in the publication: the server takes the model's.
+    The random dataset forces ``ignore_eos`` for this backend; it is given anyway, so that the
+    command shows it. No temperature is sent, as in the publication: the server uses the model's.
     """
     return (
         *("--backend", "vllm", "--base-url", base_url, "--endpoint", "/v1/completions"),
@@ -73,10 +73,10 @@ def wave_args(
 
 
 def _sending(request_set: RequestSet) -> tuple[str, ...]:
-    """Return how requests are sent: so many in flight at any time, or arriving at a rate.
+    """Return how requests are sent: a fixed number in flight, or arriving at a rate.
 
     With a rate nothing bounds what is in flight: a bound would hold requests back, and the time
-    that they wait in the client is in no latency (vllm 0.31 benchmarks/serve.py).
+    that they wait in the client is not part of any latency (vllm 0.31 benchmarks/serve.py).
     """
     if request_set.concurrency is not None:
         return ("--max-concurrency", str(request_set.concurrency), "--request-rate", "inf")

@@ -15,8 +15,8 @@ from harness.settings.deepinfer import DeepInferSettings
 from harness.suite.plan import Session
 
 PTX_DRIVER = 590
-"""CUDA 13.1's own driver: older ones run what was compiled ahead, but not PTX (CUDA's notes on
-minor version compatibility), and DeepInfer compiles kernels when it starts."""
+"""CUDA 13.1's own driver: older ones run what was compiled ahead of time, but not PTX (CUDA's notes
+on minor version compatibility), and DeepInfer compiles kernels when it starts."""
 
 DEPARTS = "departs from the default"
 """How a recipe marks a setting that is not the engine's own default; a contract test checks it."""
@@ -33,14 +33,14 @@ class DeepInfer(InProcessEngine):
         " is the call that the package offers; ",
         Code("step"),
         (
-            " adds the same requests and steps the engine by hand, so that no decode steps pass "
-            "before the first prefill. Output tok/s, seconds of the whole wave, and engine steps "
-            "of one rank."
+            " adds the same requests and steps the engine by hand, so that no decode steps run "
+            "before the first prefill. The table shows output tok/s, the duration of the whole "
+            "wave, and the engine steps of one rank."
         ),
     )
     rdma = (
-        "DeepInfer reads Engram rows through the NIC on one node too: it needs an mlx5 device with "
-        "an active port"
+        "DeepInfer reads Engram rows through the NIC even on one node: it needs an mlx5 device "
+        "with an active port"
     )
 
     def job(self, session: Session) -> dict[str, JsonValue]:
@@ -61,23 +61,23 @@ class DeepInfer(InProcessEngine):
             if why.startswith(DEPARTS):
                 yield ("DeepInfer ", Code(name), f" {why}.")
         yield (
-            "DeepInfer computes the prompts of a burst before it decodes any: its TTFT is queueing "
-            "within the burst, where vLLM mixes prompts and decoding. Several drafted tokens share "
-            "one time, so no time between tokens is given for it."
+            "DeepInfer computes all prompts of a burst before it decodes any of them: its TTFT is "
+            "queueing within the burst, whereas vLLM mixes prefill and decoding. Several drafted "
+            "tokens share one timestamp, so no time between tokens is given for it."
         )
         if session.drive == "generate":
             yield (
                 "Through ",
                 Code("LLM.generate"),
                 (
-                    " tokens have no times: TTFT and TPOT are not measured there, and the wave "
+                    ", tokens have no timestamps: TTFT and TPOT are not measured, and the wave "
                     "ends when the call returns."
                 ),
             )
 
 
 def _queueing(session: Session) -> Iterator[Line]:
-    """Yield how many requests of a cell run at once, where others have to wait."""
+    """Yield how many requests of a cell run concurrently, if others have to wait."""
     limit = session.args.get("max_num_seqs")
     if not isinstance(limit, int):
         return
@@ -86,9 +86,9 @@ def _queueing(session: Session) -> Iterator[Line]:
         if (requests.concurrency or 0) > at_once:
             yield (
                 (
-                    f"{session.recipe}/{workload}: of {requests.concurrency:,} requests "
-                    f"{at_once:,} run at once ({session.ranks} ranks x {limit}, "
+                    f"{session.recipe}/{workload}: of {requests.concurrency:,} requests, "
+                    f"{at_once:,} run concurrently ({session.ranks} ranks x {limit}, "
                 ),
                 Code("max_num_seqs"),
-                "), the others queue.",
+                "); the others queue.",
             )

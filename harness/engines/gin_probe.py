@@ -1,4 +1,4 @@
-"""The probe for RDMA, as plain data: its command, what is tried in which order, its outcomes."""
+"""The RDMA probe as plain data: its command, what is tried and in what order, its outcomes."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ TEXTS: tuple[tuple[str, Outcome], ...] = (
 )
 
 MEANINGS: Mapping[Outcome, str] = {
-    "works": "every rank read a row of every other one",
+    "works": "every rank read a row from every other rank",
     "gin-unavailable": "NCCL finds no network for GPU-initiated access: no active mlx5 port that "
-    "it may use, a fused dual-port NIC, or rdma-core inside the image older than the NIC",
+    "it may use, a fused dual-port NIC, or an rdma-core in the image that is older than the NIC",
     "gdaki-unavailable": "NCCL finds a network, but not of the GDAKI kind: it needs nvidia_peermem "
-    "or DMA-BUF (kernel 6.1 or newer), and mlx5 devices alone",
-    "pidfd-refused": "ranks may not take each other's handles: SYS_PTRACE is not in effect, so the "
-    "container does not run as root, or a security policy forbids it",
+    "or DMA-BUF (kernel 6.1 or newer), and mlx5 devices only",
+    "pidfd-refused": "ranks may not take each other's handles: SYS_PTRACE is not in effect, "
+    "because the container does not run as root, or a security policy forbids it",
     "hangs": "ports do not reach each other: every NIC reads from every other, so the rails must "
     "be connected, and an MTU of 1500 is known to hang",
     "wrong-rows": "data arrived in the wrong place: do not trust this node",
@@ -105,7 +105,7 @@ def probe_command(session: Session, attempt: Attempt, job: Path, code: Path) -> 
 
 
 def outcome_of(exit_code: int | None, text: str) -> Outcome:
-    """Read how a probe ended from its exit code (None: it was ended) and its output."""
+    """Read how a probe ended from its exit code (None: it was stopped) and its output."""
     if exit_code == 0:
         return "works"
     for pattern, outcome in TEXTS:

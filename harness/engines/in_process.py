@@ -23,20 +23,20 @@ POLL_SECONDS = 0.2
 JOB = "job.json"
 EVENTS = "events.jsonl"
 DRIVER_LOG = "driver.log"
-"""The launcher's output; each rank has a log of its own beside it."""
+"""The launcher's output; each rank has a log of its own next to it."""
 FIRST_RANK_LOG = "rank-0.log"
 FAILED = "failed"
-"""The launcher's last event where a rank failed, with which one, how, and its log."""
+"""The launcher's last event if a rank failed: which one, how, and its log."""
 TAIL_LINES = 20
 """The launcher repeats a failed rank's last 15 lines below its own message."""
 MARGIN = 1.1
-"""The launcher has the limit itself, notices a rank that hangs first, and knows more about it."""
+"""The launcher enforces the limit too, notices a hanging rank first, and knows more about it."""
 
 
 def launcher_command(
     session: Session, job: Path, code: Path, *, model_folder: str, run_folder: Path
 ) -> Command:
-    """Return the command that starts all ranks, inside one container where there are containers.
+    """Return the command that starts all ranks, inside one container if containers are used.
 
     ``code`` is the folder that holds the copied package.
     """
@@ -84,7 +84,7 @@ def launcher_job(
 
 @dataclass
 class InProcess:
-    """One start of the launcher, with all its ranks; its job file is there already."""
+    """One start of the launcher, with all its ranks; its job file already exists."""
 
     runtime: Runtime
     command: Command
@@ -103,7 +103,7 @@ class InProcess:
             running.stop(grace=self.limits.stop_s)
 
     def _follow(self, running: Running, events: Path, tick: Tick) -> Iterator[Event]:
-        """Yield events until the launcher ends; each of them starts a new deadline."""
+        """Yield events until the launcher ends; each of them resets the deadline."""
         last, since, allowed = "start", self.clock.monotonic(), self._limit("start")
         reason, log = "", self.log
         while True:
@@ -128,7 +128,8 @@ class InProcess:
                 )
             if self.clock.monotonic() - since > allowed:
                 raise EngineStoppedError(
-                    f"the engine gave no sign for {allowed:.0f} s after '{last}' and was ended",
+                    f"the engine showed no progress for {allowed:.0f} s after '{last}' and was "
+                    "stopped",
                     log=self.log,
                     last_lines=log_tail(self.log),
                     usually="it hangs, or this machine is much slower than the suite expects",
@@ -143,7 +144,7 @@ class InProcess:
         return limit * MARGIN
 
     def _new_events(self, events: Path) -> Iterator[Event]:
-        """Yield events that were not seen yet; a line without its end is still being written."""
+        """Yield events not seen yet; a line without its newline is still being written."""
         if not events.exists():
             return
         with events.open(encoding="utf-8") as stream:

@@ -18,7 +18,7 @@ ENGINES: Registry[Engine] = Registry("engine", [VllmServer(), VllmOffline(), Dee
 
 @contextlib.contextmanager
 def added(*engines: Engine) -> Iterator[None]:
-    """Have ``engines``, and recipes that name them, within the block alone."""
+    """Add ``engines``, so that recipes can name them, for the duration of the block."""
     settings = [engine.settings for engine in engines]
     with SETTINGS.added(*settings), ENGINES.added(*engines):
         yield
@@ -39,5 +39,5 @@ def served(session: Session) -> ServedEngine:
 def in_process(session: Session) -> InProcessEngine:
     """Return the engine of a session that is given token ids."""
     engine = engine_of(session)
-    assert isinstance(engine, InProcessEngine), f"{engine.name} is not driven from inside"
+    assert isinstance(engine, InProcessEngine), f"{engine.name} is not in-process"
     return engine

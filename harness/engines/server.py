@@ -1,4 +1,4 @@
-"""A server: started, known to be ours and ready, and gone without a trace."""
+"""A server: started, verified to be ours and ready, and stopped without a trace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ANSWER_SECONDS = 5.0
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on now; readiness checks who took it since."""
+    """Return a TCP port that nobody listens on now; the readiness check sees who took it since."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         port: int = probe.getsockname()[1]
@@ -53,7 +53,7 @@ class RunningServer:
         return f"http://{HOST}:{self.port}"
 
     def identity(self) -> str:
-        """Return what tells this start from any other."""
+        """Return what distinguishes this start from any other."""
         return self.running.identity() if self.running else "not started"
 
     def alive(self) -> bool:
@@ -61,11 +61,11 @@ class RunningServer:
         return self.running is not None and self.running.poll() is None
 
     def wait(self, seconds: float, tick: Tick) -> int | None:
-        """Wait up to ``seconds`` for its end; return the exit code, or None if it still runs."""
+        """Wait up to ``seconds`` for its exit; return the exit code, or None if it still runs."""
         return self.running.wait(seconds, tick) if self.running else None
 
     def up(self, tick: Tick) -> Mapping[str, JsonValue]:
-        """Start it and wait until it answers; return what it says of itself.
+        """Start it and wait until it answers; return what it says about itself.
 
         Raises:
             EngineError: it did not come up.
@@ -88,7 +88,7 @@ class RunningServer:
                 raise EngineError(
                     f"the server was not ready after {waited:.0f} s; its last lines:\n"
                     f"{log_tail(self.log)}",
-                    usually="it still compiles or loads, or it waits for another process",
+                    usually="it is still compiling or loading, or is waiting for another process",
                     next_step=f"read {self.log}, or raise limits.engine_start_s in the suite",
                 )
             tick()
@@ -109,10 +109,10 @@ class RunningServer:
     def _ready(self, running: Running) -> bool:
         """Return whether our own process answers, healthy, with our model and no other.
 
-        A stranger on the port answers 200 as well, so the listening socket must be ours.
+        Another program on the port could answer 200 as well, so the listening socket must be ours.
         """
-        # Whose socket it is takes a look at all processes: not while nobody listens at all, on
-        # the cores that the engine starts on.
+        # Finding out whose socket it is means a scan of all processes: not while nobody listens,
+        # on the very cores that the engine is starting on.
         if running.poll() is not None or not self._somebody_listens():
             return False
         if not running.listens_on(self.port):
@@ -126,13 +126,13 @@ class RunningServer:
         if health.status_code == requests.codes.ok and served != [self.model_name]:
             raise EngineError(
                 f"the server on port {self.port} serves {served}, not [{self.model_name!r}]",
-                usually="the recipe loads another model, or an adapter beside it",
+                usually="the recipe loads another model, or an adapter as well",
                 next_step=f"compare with: {self.runtime.line(self.command)}",
             )
         return health.status_code == requests.codes.ok and running.poll() is None
 
     def _version(self) -> JsonValue:
-        """Return what it answers about its version; None where it has no such endpoint."""
+        """Return what it says its version is; None if it has no such endpoint."""
         path = self.engine.endpoints.version
         version: JsonValue = self._get(path).get("version") if path else None
         return version

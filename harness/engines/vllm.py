@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 COMPILES = re.compile(r"during inference: .*latency spike")
-"""How it says that a kernel was compiled under load (utils/jit_monitor.py)."""
+"""How it reports that a kernel was compiled under load (utils/jit_monitor.py)."""
 
 STARTUP = (
     re.compile(r"Model loading took .* GiB"),  # v1/worker/gpu_model_runner.py

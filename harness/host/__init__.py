@@ -1,1 +1,1 @@
-"""What this machine is, and whether it is fit."""
+"""What this machine is, and whether it is suitable."""

@@ -33,13 +33,13 @@ class Gpu:
 
     @property
     def driver_major(self) -> int:
-        """The driver's first number; 0 where it does not begin with one."""
+        """The driver's first number; 0 if it does not begin with one."""
         return major(self.driver)
 
 
 @dataclass(frozen=True, kw_only=True)
 class HostFacts:
-    """One host. It has an id of its own but no name: reports are published."""
+    """One host, identified by an id and not by its name: reports are published."""
 
     host_id: str
     machine: str
@@ -77,7 +77,7 @@ class HostReading:
 
 
 def read_host() -> HostReading:
-    """Read this host; what cannot be read is left out, never guessed."""
+    """Read this host; anything that cannot be read is left out, never guessed."""
     raw = {
         "cpuinfo.txt": _text(Path("/proc/cpuinfo")),
         "meminfo.txt": _text(Path("/proc/meminfo")),
@@ -143,6 +143,6 @@ def _text(path: Path) -> str:
 
 
 def major(version: str) -> int:
-    """Return a version's first number; 0 where it does not begin with one."""
+    """Return a version's first number; 0 if it does not begin with one."""
     digits = version.partition(".")[0]
     return int(digits) if digits.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Whether a host is fit for an engine environment, said before anything is downloaded."""
+"""Whether a host is suitable for an engine environment, checked before any download."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def check_python(version: str) -> None:
     """Raise HostError unless this Python is one that the locks are made for."""
     if ".".join(version.split(".")[:2]) not in PYTHONS:
         raise HostError(
-            f"Python {version} does not fit: the locked environment is made for "
+            f"Python {version} is not supported: the locked environment is made for "
             f"Python {PYTHONS[0]} to {PYTHONS[-1]}",
-            usually="nox was installed with another Python than the one meant",
+            usually="nox was installed with a different Python than intended",
             next_step=f"python{PYTHONS[1]} -m pip install nox, "
             f"then python{PYTHONS[1]} -m nox -s reproduce",
         )
@@ -46,7 +46,8 @@ def check_space(folder: Path, needed: int, purpose: str) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise HostError(
-            f"{free / 1e9:.1f} GB are free at {existing}; {purpose} takes {needed / 1e9:.1f} GB",
-            usually="the disk is nearly full, or the folder is on a small one",
-            next_step=f"free some space (df -h {existing}), or set B300_REPRO_CACHE elsewhere",
+            f"{free / 1e9:.1f} GB free at {existing}, but {purpose} needs {needed / 1e9:.1f} GB",
+            usually="the disk is nearly full, or the folder is on a small disk",
+            next_step=f"free some space (df -h {existing}), or set B300_REPRO_CACHE to a folder "
+            "on another disk",
         )

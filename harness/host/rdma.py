@@ -1,8 +1,8 @@
 """Which RDMA devices an engine is given: read from sysfs, chosen by rule, each with its reason.
 
-DeepInfer reads Engram rows through NCCL's GPU-initiated networking of the GDAKI kind, which takes
-NVIDIA's mlx5 devices alone and only ports that are active (NCCL 2.30 transport/net_ib/gin.cc and
-init.cc). An HGX baseboard also shows mlx5 functions that manage its NVSwitches and are no network.
+DeepInfer reads Engram rows through NCCL's GPU-initiated networking of the GDAKI kind, which uses
+only NVIDIA's mlx5 devices and only active ports (NCCL 2.30 transport/net_ib/gin.cc and init.cc).
+An HGX baseboard also shows mlx5 functions that manage its NVSwitches and are not networks.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ class RdmaDevice:
 
 @dataclass(frozen=True, kw_only=True)
 class RdmaChoice:
-    """The devices that are passed on, and why each other one is not."""
+    """The devices that are passed through, and why each of the others is not."""
 
     chosen: tuple[RdmaDevice, ...]
     left_out: tuple[tuple[str, str], ...]
     probed: Mapping[str, str] = field(default_factory=dict)
-    """What a probe on this host found to be needed beside or instead of `env`'s own values."""
+    """What a probe found to be needed on this host, in addition to `env`'s own values or instead
+    of them."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -87,7 +88,7 @@ class RdmaChoice:
         """Yield one line for each device of the host."""
         for device in self.chosen:
             layers = ", ".join(sorted({port.link_layer for port in device.active_ports}))
-            yield f"{device.name} ({device.uverbs}): passed on, {DRIVER}, active, {layers}"
+            yield f"{device.name} ({device.uverbs}): passed through, {DRIVER}, active, {layers}"
         for name, reason in self.left_out:
             yield f"{name}: left out, {reason}"
         for name, value in self.probed.items():
@@ -95,7 +96,7 @@ class RdmaChoice:
 
 
 def choose(devices: list[RdmaDevice]) -> RdmaChoice:
-    """Choose among ``devices``; the choice is empty where none fits."""
+    """Choose among ``devices``; the choice is empty if none is suitable."""
     reasons = {device.name: _why_not(device) for device in devices}
     return RdmaChoice(
         chosen=tuple(device for device in devices if reasons[device.name] is None),
@@ -105,9 +106,9 @@ def choose(devices: list[RdmaDevice]) -> RdmaChoice:
 
 def _why_not(device: RdmaDevice) -> str | None:
     if device.driver != DRIVER:
-        return f"its driver is {device.driver}, and GPU-initiated networking takes {DRIVER} alone"
+        return f"its driver is {device.driver}, but GPU-initiated networking needs {DRIVER}"
     if device.management:
-        return "it manages the NVSwitches and is no network"
+        return "it manages the NVSwitches and is not a network"
     if not device.active_ports:
         states = ", ".join(f"port {port.number} is {port.state}" for port in device.ports)
         return f"{states or 'it has no port'}: not cabled, or its link is down"
@@ -127,7 +128,7 @@ def read_rdma(sysfs: Path = SYSFS) -> list[RdmaDevice]:
 
 
 def _order(folder: Path) -> tuple[str, int]:
-    """Sort mlx5_10 behind mlx5_9."""
+    """Sort mlx5_10 after mlx5_9."""
     letters = folder.name.rstrip("0123456789")
     digits = folder.name[len(letters) :]
     return letters, int(digits or 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 Prompt = tuple[int, list[int]]
-"""Its place in the workload's file, and its token ids."""
+"""Its index in the prompts file, and its token ids."""
 
 
 class Backend(Protocol):

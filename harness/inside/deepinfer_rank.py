@@ -1,10 +1,10 @@
 """DeepInfer as one data-parallel rank, driven in one of two ways.
 
-``generate`` is the call that the package offers: `LLM.generate`, whose tokens have no times.
-``step`` adds requests and steps the engine by hand, so that tokens can be stamped and no decode
-steps pass before the first prefill: through `generate`, a request can be scheduled only after the
-first step, whose vote the next one follows 70 steps later (deepinfer 0.1.0: entrypoints/llm.py
-_add_request, engine/llm_engine.py step, csrc/engine/scheduler.hpp).
+``generate`` is the call that the package offers: `LLM.generate`, whose tokens have no timestamps.
+``step`` adds requests and steps the engine by hand, so that tokens can be timestamped and no decode
+steps run before the first prefill: through `generate`, a request can be scheduled only after the
+first step, which votes on prefill, and the next vote comes 70 steps later (deepinfer 0.1.0:
+entrypoints/llm.py _add_request, engine/llm_engine.py step, csrc/engine/scheduler.hpp).
 
 All ranks call `has_unfinished_requests` and `step` equally often: both are collective.
 """
@@ -26,11 +26,11 @@ BLOCK = 128
 """Tokens in a block of the KV cache (deepinfer 0.1.0, model_metadata_utils.py)."""
 
 SAMPLED = ("temperature", "top_p", "top_k")
-"""What of a model's generation config both engines know."""
+"""The part of a model's generation config that both engines know."""
 
 ENDED = "length"
 FAKED = "DEEPINFER_FORCE_"
-"""Variables that replace the model's routing by a made-up one."""
+"""Variables that replace the model's routing with a made-up one."""
 
 
 class DeepInferRank:
@@ -38,7 +38,7 @@ class DeepInferRank:
 
     def __init__(self, job: dict[str, Any], rank: int) -> None:
         if faked := sorted(name for name in os.environ if name.startswith(FAKED)):
-            msg = f"{', '.join(faked)} would replace the model's routing by a made-up one"
+            msg = f"{', '.join(faked)} would replace the model's routing with a made-up one"
             raise RuntimeError(msg)
         import deepinfer
         from deepinfer._C.engine import RequestOutput
@@ -116,11 +116,11 @@ class DeepInferRank:
                 request_id=name,
                 sampling_params=self._sampling_params(wave, index),
                 prompt_token_ids=np.asarray(ids, dtype=np.int32),
-                # None makes it schedulable at once, which `LLM.generate`'s empty dict does not.
+                # None makes it schedulable immediately; `LLM.generate`'s empty dict does not.
                 multi_modal_data=None,
             )
             if added is None:
-                msg = f"request {name} was dropped: the engine refuses one of its token ids"
+                msg = f"request {name} was dropped: the engine rejects one of its token ids"
                 raise RuntimeError(msg)
         while True:
             unfinished = engine.has_unfinished_requests()
@@ -129,9 +129,9 @@ class DeepInferRank:
             if not unfinished:
                 break
         if lost := [name for name, each in requests.items() if not each["finish_reason"]]:
-            msg = f"{len(lost)} of {len(requests)} requests never finished, {lost[0]} among them"
+            msg = f"{len(lost)} of {len(requests)} requests never finished, including {lost[0]}"
             raise RuntimeError(msg)
-        # The loop ends some empty steps after the last token.
+        # The loop ends a few empty steps after the last token.
         ended = max((each["last_token"] for each in requests.values()), default=began)
         return self._result(began, ended, before, list(requests.values()))
 
@@ -167,8 +167,8 @@ class DeepInferRank:
         if wrong := [each for each in requests if each["finish_reason"] != ENDED]:
             first = wrong[0]
             msg = (
-                f"{len(wrong)} of {len(requests)} requests ended otherwise than by their length, "
-                f"request {first['index']} with {first['finish_reason']!r}"
+                f"{len(wrong)} of {len(requests)} requests did not end at their full length: "
+                f"request {first['index']} ended with {first['finish_reason']!r}"
             )
             raise RuntimeError(msg)
         counts = {name: value - before[name] for name, value in self._counters().items()}
@@ -187,7 +187,7 @@ def _count(record: dict[str, Any], draft_tok: int, accept_tok: int) -> None:
 
 
 def generation_config(model: Path) -> dict[str, Any]:
-    """Return the model's own sampling settings, as `vllm serve` takes them by default.
+    """Return the model's own sampling settings, as `vllm serve` uses them by default.
 
     vLLM's 0 for ``top_k`` means all tokens, as DeepInfer's -1 does.
     """

@@ -1,9 +1,9 @@
 """Whether GPU-initiated networking works here: a tiny Engram buffer, one row from each peer.
 
-As a backend of `harness.inside.rank`: "ready" is the answer that it works; otherwise the rank
-fails with DeepEP's own words. It does what DeepInfer does while it loads (deepinfer 0.1.0,
+A backend of `harness.inside.rank`: the answer "ready" means that it works; otherwise the rank
+fails with DeepEP's own message. It does what DeepInfer does while it loads (deepinfer 0.1.0,
 parallel_utils/userbuffer.py allocate_engram, with deepinfer-ep 2.5.0), before any weights are
-there.
+loaded.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class GinProbe:
         self._buffer.set_config(*shape)
         table = torch.full((ROWS, HIDDEN), float(rank), dtype=torch.bfloat16, device="cuda")
         self._buffer.write([table])
-        # Rows are numbered through all ranks: one of each peer.
+        # Rows are numbered across all ranks: one from each peer.
         wanted = [peer * ROWS + rank for peer in range(ranks)]
         indices = torch.tensor(wanted, dtype=torch.int32, device="cuda").view(1, ranks, 1)
         (wait,) = self._buffer.fetch(indices)

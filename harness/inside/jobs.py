@@ -17,7 +17,7 @@ def read_job() -> dict[str, Any]:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Replace ``path`` by ``text``; a reader sees the old file or the whole new one."""
+    """Replace the contents of ``path``; a reader sees the old file or the whole new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.partial")
     with temporary.open("w", encoding="utf-8") as stream:
@@ -28,7 +28,7 @@ def write_atomic(path: Path, text: str) -> None:
 
 
 class Events:
-    """JSON lines that tell the harness how far the job is; times are Unix seconds."""
+    """JSON lines that tell the harness how far the job has come; times are Unix seconds."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
 """Run one in-process engine as several ranks: start them, keep them in step, merge, end them.
 
 Each rank is a process (`harness.inside.rank`) with its own log. All are told what to do over pipes
-and answer with JSON lines, so a wave begins on all of them at once, and a rank that dies or hangs
-is noticed: DeepInfer's own ranks would wait for it for four hours (DEEPINFER_GLOO_TIMEOUT).
+and answer with JSON lines, so a wave begins on all of them together, and a rank that dies or hangs
+is noticed: DeepInfer's own ranks would wait four hours for it (DEEPINFER_GLOO_TIMEOUT).
 
 Job: ``{"backend": "module:class", "gpu_per_rank": bool, "drive": "generate" | "step", "ranks": N,
 "engine": {...}, "model": folder, "folder": session folder, "events": path, "limits": {"start_s",
@@ -35,7 +35,7 @@ TAIL_BYTES = 64 * 1024
 
 
 class RankError(Exception):
-    """A rank failed; ``reason`` says which, when and how, the message also its last lines."""
+    """A rank failed; ``reason`` says which, when and how, and the message adds its last lines."""
 
     def __init__(self, reason: str, rank: Rank) -> None:
         super().__init__(f"{reason}; the last lines of {rank.log}:\n{rank.tail()}")
@@ -68,7 +68,7 @@ class Rank:
         os.close(answers)
 
     def tell(self, order: dict[str, Any]) -> None:
-        """Send one order; a rank that is gone is noticed when its answer does not come."""
+        """Send one order; if the rank is gone, its missing answer will tell."""
         with contextlib.suppress(BrokenPipeError):
             os.write(self._orders, (json.dumps(order) + "\n").encode())
 
@@ -79,7 +79,7 @@ class Rank:
                 inbox.put((self.number, json.loads(line)))
 
     def kill(self) -> None:
-        """End it and what it started; its pipe closes with it."""
+        """Kill it and what it started; its pipe closes with it."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -129,7 +129,7 @@ class Ranks:
             # Only once the inbox is empty: a rank may end right after its last answer.
             for rank in self._ranks:
                 if rank.number not in answers and (code := rank.process.poll()) is not None:
-                    raise self._error(rank.number, f"ended with exit {code} before '{event}'")
+                    raise self._error(rank.number, f"exited with {code} before '{event}'")
             if time.monotonic() > deadline:
                 number = next(rank.number for rank in self._ranks if rank.number not in answers)
                 missing = len(self._ranks) - len(answers)
@@ -142,7 +142,7 @@ class Ranks:
         return RankError(f"rank {number} {what}", self._ranks[number])
 
     def end(self, seconds: float) -> None:
-        """Give ranks that were closed ``seconds`` to end by themselves, then kill all."""
+        """Give closed ranks ``seconds`` to exit by themselves, then kill all."""
         deadline = time.monotonic() + seconds
         for rank in self._ranks:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -150,13 +150,13 @@ class Ranks:
         self.kill()
 
     def kill(self) -> None:
-        """End all ranks at once."""
+        """Kill all ranks immediately."""
         for rank in self._ranks:
             rank.kill()
 
 
 def rank_environment(job: dict[str, Any], number: int, port: int) -> dict[str, str]:
-    """Return one rank's environment: it must be there before the engine's package is imported."""
+    """Return one rank's environment: it must be set before the engine's package is imported."""
     env = dict(os.environ)
     if job["gpu_per_rank"]:
         # Plain integers: the package parses them.
@@ -206,7 +206,7 @@ def run(job: dict[str, Any], events: Events) -> None:
 
 
 def main() -> None:
-    """Run the job that the command line names; exit 1 where a rank failed."""
+    """Run the job that the command line names; exit 1 if a rank failed."""
     # Ends the ranks on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     job = read_job()

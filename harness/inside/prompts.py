@@ -40,7 +40,7 @@ def export(client_args: list[str], tokenizer: TokenizerLike) -> tuple[list[str],
 
 
 def reserved_ids(model: Path, tokenizer: TokenizerLike) -> set[int]:
-    """Return ids that are no text: the tokenizer's special ones, and the model's image token."""
+    """Return ids that are not text: the tokenizer's special ones, and the model's image token."""
     config = json.loads((model / "config.json").read_text(encoding="utf-8"))
     images = {value for name, value in config.items() if name.endswith("image_token_id")}
     return {*tokenizer.all_special_ids, *images}

@@ -1,8 +1,8 @@
 """One rank of an in-process engine: it does what `harness.inside.launcher` tells it.
 
 ``python3 -m harness.inside.rank JOB.json RANK ORDERS ANSWERS``, the last two being inherited file
-descriptors. Orders: arm (read a wave's prompts), go, close. When the launcher is gone, so is the
-rank: a thread sees its pipe close.
+descriptors. Orders: arm (read a wave's prompts), go, close. When the launcher is gone, the rank
+exits too: a thread sees its pipe close.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def make_backend(job: dict[str, Any], rank: int) -> Backend:
 
 
 def _orders(descriptor: int) -> Iterator[dict[str, Any]]:
-    """Yield orders; end this process at once when the launcher is gone, whatever it is doing."""
+    """Yield orders; exit immediately when the launcher is gone, whatever the rank is doing."""
     inbox: queue.Queue[dict[str, Any]] = queue.Queue()
 
     def read() -> None:
@@ -85,7 +85,7 @@ def main() -> None:
         traceback.print_exc()
         answer("failed", reason=f"{type(error).__name__}: {error}".splitlines()[0])
         raise
-    # An engine's own threads must not keep the process.
+    # An engine's own threads must not keep the process alive.
     sys.stdout.flush()
     os._exit(0)
 

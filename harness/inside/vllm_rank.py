@@ -1,8 +1,8 @@
 """vLLM's offline engine as one rank; several are independent replicas that share the prompts.
 
 The engine is stepped by hand (`LLMEngine.add_request` and `step`), so that each token can be
-stamped. At most its share of the concurrency is in flight; the next request is added when one ends,
-as the server's client does with its semaphore.
+timestamped. At most its share of the concurrency is in flight; the next request is added when one
+ends, as the server's client does with its semaphore.
 """
 
 from __future__ import annotations

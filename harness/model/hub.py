@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 DOWNLOAD_BYTES_PER_S = 500e6
 DOWNLOADS = 4
-"""Files that are fetched at once."""
+"""Files that are downloaded concurrently."""
 POLL_SECONDS = 0.1
 SAY_SECONDS = 60.0
 REVISION = "main"
-"""What is taken, and then locked, where the suite knows no commit."""
+"""What is downloaded, and then locked, if the suite names no commit."""
 
 
 def hub_folder(cache: Path, model: HubModel) -> Path:
@@ -45,7 +45,7 @@ def hub_folder(cache: Path, model: HubModel) -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class HubStore:
-    """Models below ``cache``, each in a folder of its own beside its lock and its inventory."""
+    """Models below ``cache``, each in a folder of its own next to its lock and its inventory."""
 
     cache: Path
     clock: Clock
@@ -59,7 +59,7 @@ class HubStore:
     def ensure(self, model: HubModel, given: Path | None) -> tuple[Path, dict[str, JsonValue]]:
         """Download what is missing, verify every file, and return the folder and the evidence.
 
-        ``given`` is a folder that the user has already: it is verified and never written to.
+        ``given`` is a folder that the user already has: it is verified and never written to.
 
         Raises:
             HostError: too little space, or a folder that does not hold this model.
@@ -90,14 +90,14 @@ class HubStore:
         return folder.with_name(f"{folder.name}.{suffix}")
 
     def _api(self) -> HfApi:
-        # Its progress bars would write over the kit's; the token is read here alone.
+        # Its progress bars would overwrite the kit's; the token is read only here.
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
         from huggingface_hub import HfApi
 
         return HfApi(endpoint=self.endpoint, token=os.environ.get("HF_TOKEN") or None)
 
     def _lock(self, model: HubModel, path: Path) -> ModelLock:
-        """Return the lock of ``model``, asking the hub where there is none for this revision."""
+        """Return the lock of ``model``, asking the hub if there is none for this revision."""
         if path.exists():
             known = read_record(path, ModelLock)
             if model.revision in (None, known.revision):
@@ -129,14 +129,14 @@ class HubStore:
         missing = [name for name in lock.files if not (folder / name).is_file()]
         if missing:
             raise HostError(
-                f"{folder} does not hold {lock.repository}: {missing[0]} and "
+                f"{folder} does not contain {lock.repository}: {missing[0]} and "
                 f"{len(missing) - 1} other files of revision {lock.revision[:12]} are missing",
                 usually="another model's folder was given, or its download is not complete",
-                next_step="leave --model out, and the kit downloads it",
+                next_step="omit --model, and the kit downloads it",
             )
 
     def _download(self, folder: Path, lock: ModelLock) -> None:
-        """Fetch what is missing or has another size; a broken download goes on where it was."""
+        """Fetch what is missing or has the wrong size; an interrupted download resumes."""
         missing = [name for name, each in lock.files.items() if not has_size(folder / name, each)]
         if not missing:
             return
@@ -151,11 +151,11 @@ class HubStore:
             self._fetch(folder, lock, missing)
 
     def _fetch(self, folder: Path, lock: ModelLock, names: list[str]) -> None:
-        """Fetch files side by side, saying how much has arrived.
+        """Fetch files concurrently, reporting how much has arrived.
 
-        In threads that do not outlive an interrupt: what they leave half done is gone on with.
-        `snapshot_download` would wait for the files under way, tens of GB each, before Ctrl-C has
-        any effect.
+        In threads that do not outlive an interrupt: what they leave half done is resumed later.
+        `snapshot_download` would wait for the files in progress, tens of GB each, before Ctrl-C
+        has any effect.
         """
         todo: queue.SimpleQueue[str] = queue.SimpleQueue()
         for name in names:
@@ -169,7 +169,7 @@ class HubStore:
                 except queue.Empty:
                     return
                 try:
-                    # One of another size would pass for complete where it is younger than a second.
+                    # A file of the wrong size would pass for complete if younger than a second.
                     (folder / name).unlink(missing_ok=True)
                     self._api().hf_hub_download(
                         lock.repository, name, revision=lock.revision, local_dir=folder
@@ -187,13 +187,13 @@ class HubStore:
             if self.clock.monotonic() - said >= SAY_SECONDS:
                 said = self.clock.monotonic()
                 arrived = _bytes_in(folder) / 1e9
-                self.progress.say(f"  {arrived:,.0f} of {lock.bytes / 1e9:,.0f} GB are here")
+                self.progress.say(f"  {arrived:,.0f} of {lock.bytes / 1e9:,.0f} GB downloaded")
         if failures:
             raise failures[0]
 
 
 def _bytes_in(folder: Path) -> int:
-    """Return the size of all files; those that are moved meanwhile are left out."""
+    """Return the size of all files; those moved in the meantime are left out."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(OSError):
@@ -206,7 +206,7 @@ def hub_errors(repository: str) -> Iterator[None]:
     """Turn the hub client's errors into the kit's.
 
     Raises:
-        ImageError: whatever it was.
+        ImageError: in every case.
     """
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -221,14 +221,14 @@ def hub_errors(repository: str) -> Iterator[None]:
     except (GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError) as error:
         raise ImageError(
             f"the hub refuses {repository}: {_first_line(error)}",
-            usually="the name or the revision is wrong, or the model wants a login",
-            next_step="open the model's page; where it wants a login, set HF_TOKEN",
+            usually="the name or the revision is wrong, or the model requires a login",
+            next_step="open the model's page; if it requires a login, set HF_TOKEN",
         ) from error
     except Exception as error:  # its HTTP library, and so its errors, changed between releases
         raise ImageError(
             f"could not download {repository}: {_first_line(error)}",
             usually="the hub does not answer, or the connection broke",
-            next_step="run the same command again: the download goes on where it was",
+            next_step="run the same command again: the download resumes",
         ) from error
 
 

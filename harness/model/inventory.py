@@ -1,4 +1,4 @@
-"""A model's files as the hub describes them, and as they lie on this host, by SHA-256."""
+"""A model's files as the hub describes them, and as they are on this host, by SHA-256."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ModelLock(Strict):
     repository: str
     revision: str
     pinned: bool
-    """Whether the suite names the revision; else it was locked at the first download."""
+    """Whether the suite names the revision; otherwise it was locked at the first download."""
     files: dict[str, HubFile]
 
     @property
@@ -39,7 +39,7 @@ class ModelLock(Strict):
 
 
 class Found(Strict):
-    """A file as it lies on this host; time in nanoseconds, to see whether it changed since."""
+    """A file as it is on this host; its mtime, in nanoseconds, shows whether it has changed."""
 
     size: int
     mtime_ns: int
@@ -54,10 +54,10 @@ class Inventory(Strict):
 
 
 def verify(folder: Path, lock: ModelLock, inventory: Path, progress: Progress) -> Inventory:
-    """Hash every file of the lock, but those that did not change since they were hashed.
+    """Hash every file of the lock except those that have not changed since they were hashed.
 
     Raises:
-        ImageError: a file is not what the hub said of it.
+        ImageError: a file is not what the hub says it is.
     """
     known = read_record(inventory, Inventory).files if inventory.exists() else {}
     todo = {name for name in lock.files if not _unchanged(folder / name, known.get(name))}
@@ -78,10 +78,10 @@ def verify(folder: Path, lock: ModelLock, inventory: Path, progress: Progress) -
         wanted = lock.files[name]
         if each.size != wanted.size or wanted.sha256 not in (None, each.sha256):
             raise ImageError(
-                f"{folder / name} is not the file of {lock.repository} at "
+                f"{folder / name} is not the file in {lock.repository} at "
                 f"{lock.revision[:12]}: {each.size} bytes, sha256 {each.sha256}; the hub says "
                 f"{wanted.size} bytes, sha256 {wanted.sha256 or 'not stated'}",
-                usually="its download was cut off or changed afterwards",
+                usually="its download was cut off, or the file was changed afterwards",
                 next_step=f"rm {folder / name}, then run the same command again",
             )
     result = Inventory(files=found)
@@ -90,7 +90,7 @@ def verify(folder: Path, lock: ModelLock, inventory: Path, progress: Progress) -
 
 
 def has_size(path: Path, wanted: HubFile) -> bool:
-    """Return whether the file is there with the size that the hub says."""
+    """Return whether the file exists with the size that the hub reports."""
     return path.is_file() and path.stat().st_size == wanted.size
 
 

@@ -17,13 +17,13 @@ MAX_POSITIONS = 65536
 
 SPECIAL_TOKENS = ("<unk>", "<s>", "</s>")
 PRINTABLE = ("Ġ", *(chr(code) for code in range(33, 127)))
-"""Printable ASCII in the byte-level alphabet, where a blank is written ``Ġ``."""
+"""Printable ASCII in the byte-level alphabet, where a space is written ``Ġ``."""
 
 VOCABULARY = {token: index for index, token in enumerate((*SPECIAL_TOKENS, *PRINTABLE))}
 
 
 def files() -> dict[str, str]:
-    """Return the model's files by name, byte for byte the same at each call."""
+    """Return the model's files by name, identical byte for byte in every call."""
     documents = {
         "config.json": _config(),
         "generation_config.json": {
@@ -100,7 +100,7 @@ def _tokenizer() -> dict[str, object]:
             "trim_offsets": True,
             "use_regex": False,
         },
-        # A begin token is added, as real models do: prompts are one token longer than their text.
+        # A begin token is added, as in real models: prompts are one token longer than their text.
         "post_processor": {
             "type": "TemplateProcessing",
             "single": [begin, text],

@@ -1,4 +1,4 @@
-"""A whole report from what was read of a run: the answer, the tables, then all that checks them.
+"""A whole report from what a run recorded: the answer, the tables, then the evidence for them.
 
 A pure function: the same results give the same document, on any machine.
 """

@@ -1,4 +1,4 @@
-"""The sections that set a run beside the publication: verdicts, wave residuals, what is open."""
+"""The sections that compare a run with the publication: verdicts, wave residuals, open points."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def verdicts(judged: list[Judgement]) -> Section | None:
             each.claim.where,
             printed(each.claim),
             _measured(each),
-            # A quotient of what cannot be compared would look like a result.
+            # A quotient of numbers that cannot be compared would look like a result.
             f"{each.ratio:.2f}" if each.ratio is not None and not each.differences else DASH,
             each.verdict,
             _why(each, shared),
@@ -43,13 +43,13 @@ def verdicts(judged: list[Judgement]) -> Section | None:
     header = ("claim", "published", "measured", "ratio", "verdict", "why")
     blocks: list[Block] = [Paragraph(headline(judged))]
     if shared:
-        blocks.append(Paragraph("What differs for all that is not comparable:"))
+        blocks.append(Paragraph("Every claim that is not comparable differs in:"))
         blocks.append(Bullets(tuple(shared)))
-    return Section("Published against measured", (*blocks, Table(header, rows)))
+    return Section("Published and measured", (*blocks, Table(header, rows)))
 
 
 def _shared_differences(judged: list[Judgement]) -> list[str]:
-    """Return the differences that every incomparable claim has, to be said once."""
+    """Return the differences that all incomparable claims share, to be stated once."""
     differing = [each.differences for each in judged if each.differences]
     if not differing:
         return []
@@ -75,8 +75,8 @@ def residuals(results: Results) -> Section | None:
     """Return the start and tail of each decode row, published and measured.
 
     With requests of one length, concurrency x output / throughput is the time of one wave, and
-    (output - 1) x TPOT what decoding takes of it; the rest is prefill, ramp and drain. It tells how
-    many waves a published number averages over.
+    (output - 1) x TPOT is its decoding; the rest is prefill, ramp and drain. It shows how many
+    waves a published number averages over.
     """
     reference = results.reference
     if reference is None:
@@ -102,7 +102,13 @@ def residuals(results: Results) -> Section | None:
         rows.append((label, workload.sent, _seconds(published), ours.sent, _seconds(measured)))
     if not rows:
         return None
-    header = ("In → Out", "published load", "start and tail", "load here", "start and tail")
+    header = (
+        "In → Out",
+        "published concurrency",
+        "start and tail",
+        "concurrency in this run",
+        "start and tail",
+    )
     text = (
         "Concurrency × output ÷ throughput − (output − 1) × TPOT: the part of a wave that is not "
         "steady decoding."
@@ -111,7 +117,7 @@ def residuals(results: Results) -> Section | None:
 
 
 def not_stated(results: Results) -> Section | None:
-    """Return what the publication leaves open, and what the published suite takes instead."""
+    """Return what the publication leaves open, and what the published suite does instead."""
     if results.reference is None or not results.reference.published.not_stated:
         return None
     rows = tuple(
@@ -122,7 +128,7 @@ def not_stated(results: Results) -> Section | None:
 
 
 def printed(claim: Claim) -> str:
-    """Write a claim's number with its unit, in the precision that it was printed with."""
+    """Write a claim's number with its unit, to the precision that it was printed with."""
     if claim.kind == "text":
         return claim.text or ""
     numbers = [value for value in (claim.value, claim.low, claim.high) if value is not None]

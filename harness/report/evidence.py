@@ -61,7 +61,7 @@ def sessions(results: Results) -> Section | None:
     """Return every engine start, its warm-ups and its command."""
     if not results.sessions:
         return None
-    header = ("session", "engine", "ready after", "discarded warm-ups", "same tokens checked")
+    header = ("session", "engine", "ready after", "discarded warm-ups", "tokenization checked")
     engines = {each.recipe: SETTINGS[each.engine] for each in results.plan.sessions}
     rows = tuple(_session_row(each, engines[each.recipe]) for each in results.sessions)
     blocks: list[Block] = [Table(header, rows)]
@@ -77,7 +77,10 @@ def sessions(results: Results) -> Section | None:
         (each.record.command for each in results.cells if each.record and each.record.command), ""
     )
     if client:
-        blocks += [Paragraph("The first cell's client or driver:"), CodeBlock(client, "sh")]
+        blocks += [
+            Paragraph("Command of the first cell's client or driver:"),
+            CodeBlock(client, "sh"),
+        ]
     return Section("Engine sessions", tuple(blocks))
 
 
@@ -96,7 +99,7 @@ def _session_row(record: SessionRecord, engine: EngineSettings) -> tuple[Line, .
 
 
 def _unchecked(engine: EngineSettings) -> str:
-    return "not checked: it does not say" if engine.served else "got the ids themselves"
+    return "not checked: no endpoint for it" if engine.served else "given the ids themselves"
 
 
 def _shape(warmup: str) -> str:
@@ -105,7 +108,7 @@ def _shape(warmup: str) -> str:
 
 
 def prompts(results: Results) -> Section | None:
-    """Return every set of prompts with its hash."""
+    """Return every request set whose prompts were made, with their hash."""
     rows = tuple(
         (
             Link(request_set.name, request_set.manifest_file),
@@ -121,10 +124,10 @@ def prompts(results: Results) -> Section | None:
         return None
     header = ("prompts", "seed", "requests x tokens", "sha256 of ids", "made by")
     text = (
-        "Every engine got these token ids: the server as text from the same generator and seed, "
-        "checked through its own /tokenize, and the in-process engine as ids."
+        "Every engine was given these token ids: a server as text from the same generator and "
+        "seed, checked through its own /tokenize, an in-process engine as ids."
     )
-    return Section("The same prompts", (Paragraph(text), Table(header, rows)))
+    return Section("Prompts, the same for every engine", (Paragraph(text), Table(header, rows)))
 
 
 def settings(results: Results) -> Section:
@@ -140,7 +143,7 @@ def settings(results: Results) -> Section:
 
 
 def _settings_of(session: Session) -> dict[str, JsonValue]:
-    """Return all that a recipe sets: arguments, environment, driving, and what it grants."""
+    """Return all that a recipe sets: arguments, environment, drive mode, and what it grants."""
     granted = session.container.settings() if session.container else {}
     driven: dict[str, JsonValue] = {"drive": session.drive} if session.drive else {}
     replicas: dict[str, JsonValue] = {"ranks": session.ranks} if "ranks" in session.why else {}
@@ -168,18 +171,18 @@ def versions(results: Results) -> Section:
         ("run", (Link(record.run, "run.json"), f", took {took}")),
     ]
     for image, evidence in record.images.items():
-        rows.append((f"image {image}", ("locks ", Code(results.plan.pins[image][:16]))))
+        rows.append((f"image {image}", ("pin ", Code(results.plan.pins[image][:16]))))
         torch = evidence.get("torch")
         for item in torch if isinstance(torch, list) else []:
             if isinstance(item, dict) and item.get("name") == "torch":
                 file, sha256 = Code(str(item["file"])), Code(str(item["sha256"])[:16])
                 rows.append(("torch", (file, " ", sha256)))
     rows += [("host", Link(PurePosixPath(file).name, file)) for file in results.host_files]
-    return Section("Versions and raw files", (Table(("what", "which"), tuple(rows)),))
+    return Section("Versions and raw files", (Table(("item", "value"), tuple(rows)),))
 
 
 def commit(name: str | None) -> str:
-    """Write the kit's commit behind its version, where it is known."""
+    """Write the kit's commit after its version, if it is known."""
     return f" ({name})" if name else ""
 
 

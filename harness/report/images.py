@@ -12,14 +12,14 @@ from harness.results.collect import Results
 Part = Mapping[str, JsonValue]
 
 NOTE = ".note"
-"""Ending of an image's labels that a reader must see before quoting a number."""
+"""Suffix of those labels of an image that a reader must see before quoting a number."""
 
 
 def images(results: Results) -> Section | None:
     """Return every image with its id, its verified base and its sources."""
     rows: list[tuple[Line, ...]] = []
     for name, record in results.record.images.items():
-        # A virtual environment has no base: its locks stand under the versions.
+        # A virtual environment has no base: its pin is listed under the versions.
         if base := _part(record, "base"):
             rows += _image(name, record, base)
     if model := results.record.model:
@@ -27,7 +27,7 @@ def images(results: Results) -> Section | None:
     rows += [("RDMA", each) for each in results.record.rdma]
     if not rows:
         return None
-    return Section("Images, sources, model", (Table(("what", "which"), tuple(rows)),))
+    return Section("Images, sources, model", (Table(("item", "value"), tuple(rows)),))
 
 
 def _image(name: str, record: Part, base: Part) -> Iterator[tuple[Line, ...]]:
@@ -52,21 +52,21 @@ def _model(model: Part) -> Line:
 
 
 def notes(results: Results) -> Iterator[Line]:
-    """Yield what about the images must be known before a number is quoted."""
+    """Yield what must be known about the images before a number is quoted."""
     for name, record in results.record.images.items():
         base = _part(record, "base")
         if "local image" in _text(base, "how"):
             yield (
                 f"Image {name} was built on the local image ",
                 Code(_text(base, "reference")),
-                ", not on the base of the lock.",
+                ", not on the locked base.",
             )
         labels = _part(record, "labels")
         for label in sorted(labels):
             if label.endswith(NOTE):
                 yield f"Image {name}: {labels[label]}."
     if privileged := dict.fromkeys(each.recipe for each in results.sessions if each.privileged):
-        yield f"{', '.join(privileged)} ran in privileged containers, as --privileged asks for."
+        yield f"{', '.join(privileged)} ran in privileged containers, as requested."
 
 
 def _part(record: Part, name: str) -> Part:

@@ -1,4 +1,4 @@
-"""What must be said of engines without a server: how they were driven, and what that costs."""
+"""What must be said about engines without a server: how they were driven, and what that costs."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ RATE = "output_throughput"
 
 
 def driving(results: Results) -> Section | None:
-    """Return the two ways of driving one engine side by side, where a run has both.
+    """Return the two drive modes of one engine side by side, if a run has both.
 
-    How much of a published gap is the way of driving is then a measured number.
+    How much of a published gap is due to the drive mode is then a measured number.
     """
     blocks: list[Block] = []
     for name, sessions in results.plan.by_engine.items():
@@ -26,13 +26,13 @@ def driving(results: Results) -> Section | None:
             if rows := tuple(_driven(results, sessions, one, other)):
                 header = ("engine, workload", one, "wave", "steps", other, "wave", "steps")
                 blocks += [Paragraph(engine.driving), Table(header, rows)]
-    return Section("Two ways of driving", tuple(blocks)) if blocks else None
+    return Section("Two drive modes", tuple(blocks)) if blocks else None
 
 
 def _driven(
     results: Results, sessions: Sequence[Session], one: str, other: str
 ) -> Iterator[tuple[Line, ...]]:
-    """Yield the cells that two of ``sessions`` measured which differ in their drive alone."""
+    """Yield the cells that two of ``sessions`` measured, if only their drive modes differ."""
     for first, second in itertools.permutations(sessions, 2):
         same = (first.image, first.args, first.env) == (second.image, second.args, second.env)
         if not same or (first.drive, second.drive) != (one, other):
@@ -88,7 +88,7 @@ def ranks(results: Results) -> Section | None:
         "ranks with work",
         "output tok/s of one rank",
         "accepted",
-        "length",
+        "acceptance length",
         "preempted",
     )
     return Section("Ranks of in-process engines", (Table(header, tuple(rows)),))

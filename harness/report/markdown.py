@@ -25,11 +25,11 @@ from harness.document import (
 )
 
 MARKUP = re.compile(r"[\\`*_\[\]|~]|!$")
-"""What is markup within a line; a final ``!`` would make an image of a link behind it."""
+"""What is markup within a line; a final ``!`` would turn a link after it into an image."""
 BLOCK = re.compile(r"#{1,6}(?=\s|$)|[+-](?=\s|$)|-(?=-+$)|\d{1,9}[.)](?=\s|$)")
-"""What would make a heading, a list or a rule of the line that it begins."""
+"""What would turn the line that it begins into a heading, a list or a rule."""
 IN_TARGETS = "/:?#&=%+,;@~"
-"""What stays as it is in the target of a link, beside letters, digits and ``_.-``."""
+"""What stays as it is in the target of a link, besides letters, digits and ``_.-``."""
 
 
 def _rule(widths: Sequence[int], aligns: Sequence[str]) -> str:  # noqa: ARG001 - tabulate's call
@@ -80,7 +80,7 @@ def _heading(text: str) -> str:
 
 
 def _opening(line: Line) -> str:
-    """Write a line that stands where a block of another kind could begin."""
+    """Write a line at a place where a block of another kind could begin."""
     text = _line(line)
     found = BLOCK.match(text)
     return f"{text[: found.end() - 1]}\\{text[found.end() - 1 :]}" if found else text

@@ -1,4 +1,4 @@
-"""What to know before a number is quoted: how it is defined, and what it does not say."""
+"""What to know before quoting a number: how it is defined, and what it does not say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.suite.plan import Plan
 
 
 def before_quoting(results: Results) -> Section:
-    """Return what holds for every suite, then for this run's images and engines, then its own."""
+    """Return the notes for every suite, then for this run's images and engines, then its own."""
     plan = results.plan
     notes = (
         *_definitions(plan),
@@ -39,7 +39,7 @@ def _definitions(plan: Plan) -> Iterator[Line]:
             "from the first request to the last token, as "
         ),
         Code("vllm bench serve"),
-        " counts.",
+        " does.",
     )
     yield (
         "TPOT is the mean over requests of (last token - first token) / (tokens - 1); with one "
@@ -56,7 +56,8 @@ def _warmup(plan: Plan) -> str:
         f"{plan.warmup.prompts} discarded requests" if plan.warmup.prompts else "a discarded wave"
     )
     return (
-        f"Before its cells each session served {requests} for each shape, with other prompts{cut}."
+        f"Before its cells, each session served {requests} for each shape, with different "
+        f"prompts{cut}."
     )
 
 
@@ -65,11 +66,11 @@ def _prefix_caching(plan: Plan) -> str:
     if not on:
         return "Prefix caching is off."
     recipes = ", ".join(dict.fromkeys(on))
-    return f"Prefix caching is on for {recipes}: a prompt that came before is not computed again."
+    return f"Prefix caching is on for {recipes}: a prompt seen before is not computed again."
 
 
 def _sampling(plan: Plan) -> str:
     taken = {each.recipe: SETTINGS[each.engine].sampling(each) for each in plan.sessions}
     if len(set(taken.values())) == 1:
-        return f"every engine takes {next(iter(taken.values()))}"
-    return "; ".join(f"{recipe} takes {sampling}" for recipe, sampling in taken.items())
+        return f"every engine uses {next(iter(taken.values()))}"
+    return "; ".join(f"{recipe} uses {sampling}" for recipe, sampling in taken.items())

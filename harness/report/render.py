@@ -14,7 +14,7 @@ def write_report(directory: RunDirectory) -> Results:
     """Write report.md and tables/ from the run's files; return what was read.
 
     Raises:
-        UsageError: the files are not those of a run of this version.
+        UsageError: the files are not those of a run by this version.
         HostError: the disk is full, or the folder cannot be written.
     """
     results = collect(directory)

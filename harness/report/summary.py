@@ -30,7 +30,7 @@ def title(results: Results) -> str:
 
 
 def head(results: Results, judged: list[Judgement]) -> Iterator[Block]:
-    """Yield what stands under the title: how many cells have a number, where and when."""
+    """Yield what comes under the title: how many cells have a number, where and when."""
     record, plan = results.record, results.plan
     if plan.notice:
         yield Notice(plan.notice)
@@ -52,7 +52,7 @@ def head(results: Results, judged: list[Judgement]) -> Iterator[Block]:
         (
             f"{plan.about} Each number below links to the file that it came from; ",
             Code("python -m harness report RUN_DIRECTORY"),
-            " derives this page from them again.",
+            " regenerates this page from those files.",
         )
     )
 
@@ -79,7 +79,7 @@ def not_measured(results: Results) -> Section | None:
 
 
 def _why(each: CellResult) -> Line:
-    """Return the reasons, and the log that says more."""
+    """Return the reasons, with a link to the log that says more."""
     text = "; ".join(each.reasons)
     log = each.record.log if each.record else None
     return (f"{text} (", Link("log", log), ")") if log else text

@@ -1,4 +1,4 @@
-"""The publication's tables, filled with numbers that are written as it writes them."""
+"""The publication's tables, filled with numbers written as the publication writes them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Numbers(Protocol):
         ...
 
     def file(self, recipe: str, workload: str) -> str | None:
-        """Return the raw file that a number comes from; None where it comes from none."""
+        """Return the raw file that a number comes from; None if it comes from none."""
         ...
 
     def why_missing(self, recipe: str, workload: str, metric: str) -> list[str]:
@@ -71,12 +71,12 @@ def ratio(value: float) -> str:
 
 
 def linked(text: str, file: str | None) -> Line:
-    """Return a number that leads to the raw file that it comes from, where there is one."""
+    """Return a number, linked to the raw file that it comes from if there is one."""
     return text if file is None else Link(text, file)
 
 
 def without_links(table: Table) -> Table:
-    """Return the same table for a place from which its targets cannot be reached."""
+    """Return the same table for a place where its links would not resolve."""
 
     def plain(cell: Line) -> Line:
         if isinstance(cell, tuple):

@@ -1,7 +1,7 @@
-"""Read what ``vllm bench serve`` wrote: one record, of this tool, or a refusal that says why.
+"""Read what ``vllm bench serve`` wrote: one record of this tool, or a refusal that says why.
 
-Nothing is guessed: a key twice with two values, several records, another tool's names or a missing
-unit are refused (exit 2). Impossible numbers are kept as they are: whether the file is a
+Nothing is guessed: a duplicate key with two values, several records, another tool's names or a
+missing unit are refused (exit 2). Impossible numbers are kept as they are: whether the file is a
 measurement is judged by `harness.results.validity`.
 """
 
@@ -17,19 +17,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from harness.errors import UsageError
 
 ENCODING = "utf-8-sig"
-"""UTF-8; a byte order mark, as editors on other systems leave it, is no part of the text."""
+"""UTF-8; a byte order mark, which editors on other systems may add, is not part of the text."""
 
 OTHER_TOOLS = {
     "guidellm": ("benchmarks", "metadata"),
     "sglang": ("total_throughput", "mean_e2e_latency_ms"),
 }
-"""Keys by which files of neighbouring tools are known; all of them must be there."""
+"""Keys by which files of similar tools are recognized; all of them must be present."""
 
 
 class BenchFile(BaseModel):
     """One result, as written by vLLM 0.31. Times in seconds where no unit is in the name.
 
-    Arrays are there only with ``--save-detailed``; `latencies` holds the completed requests alone,
+    Arrays are present only with ``--save-detailed``; `latencies` holds only the completed requests,
     the others hold every request. Peaks count streamed chunks and are not read.
     """
 
@@ -78,7 +78,7 @@ class BenchFile(BaseModel):
 
     @property
     def has_tpot(self) -> bool:
-        """Return whether requests had more than one output token: without, zeros mean nothing."""
+        """Return whether requests had more than one output token; else its zeros mean nothing."""
         return self.total_output_tokens > self.completed
 
 
@@ -89,7 +89,7 @@ def read_bench_file(path: Path) -> BenchFile:
         UsageError: it is not one record of this tool.
     """
     if path.exists() and not path.is_file():
-        _refuse(path, "it is no regular file", "a folder or a device was named")
+        _refuse(path, "it is not a regular file", "a folder or a device was named")
     try:
         text = path.read_text(encoding=ENCODING)
     except (OSError, UnicodeDecodeError) as error:
@@ -122,12 +122,12 @@ def _one_record(path: Path, text: str) -> dict[str, Any]:
         except RecursionError:
             _refuse(path, "it is nested too deeply", "nothing was measured")
         except json.JSONDecodeError as error:
-            whole = f"; {len(records)} whole record(s) stand before it" if records else ""
+            whole = f"; {len(records)} whole record(s) precede it" if records else ""
             offset = len(text[: error.pos].encode())
             _refuse(
                 path,
                 f"line {error.lineno}, byte {offset}: {error.msg}{whole}",
-                "the client was killed while it wrote, or the disk was full",
+                "the client was killed while writing, or the disk was full",
             )
         except ValueError as error:  # a number of thousands of digits
             _refuse(path, str(error), "nothing was measured")
@@ -137,8 +137,8 @@ def _one_record(path: Path, text: str) -> dict[str, Any]:
     if len(records) != 1:
         _refuse(
             path,
-            f"{len(records)} records where one is expected",
-            "a sweep, or --append-result: take them apart, one record a file",
+            f"{len(records)} records, expected one",
+            "a sweep, or --append-result: split the file, one record per file",
         )
     if not isinstance(records[0], dict):
         _refuse(path, f"the record is {json.dumps(records[0])[:40]}", "nothing was measured")
@@ -151,7 +151,7 @@ def _unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if key in seen and seen[key] != value:
             _refuse(
                 path,
-                f"{key} stands twice, with {seen[key]!r} and {value!r}",
+                f"duplicate key {key}, with {seen[key]!r} and {value!r}",
                 "--metadata was given a name that the client writes itself",
             )
         seen[key] = value
@@ -161,13 +161,13 @@ def _unique(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _known_tool(path: Path, record: dict[str, Any]) -> None:
     for tool, keys in OTHER_TOOLS.items():
         if all(key in record for key in keys):
-            _refuse(path, f"this is a file of {tool}", "only vllm bench serve is read")
+            _refuse(path, f"{tool} wrote this file", "only results of vllm bench serve are read")
     bare = sorted(key for key in ("mean_ttft", "mean_tpot") if key in record)
     if bare and "mean_ttft_ms" not in record:
         _refuse(
             path,
-            f"{', '.join(bare)}: a time without its unit",
-            "another program rewrote the file; seconds or milliseconds cannot be told apart",
+            f"{', '.join(bare)}: a time without a unit",
+            "another program rewrote the file; the times may be seconds or milliseconds",
         )
 
 
@@ -175,5 +175,5 @@ def _refuse(path: Path, what: str, usually: str) -> NoReturn:
     raise UsageError(
         f"{path}: not one result of vllm bench serve: {what}",
         usually=usually,
-        next_step=f"look at it: {shlex.join(('ls', '-l', str(path)))}",
+        next_step=f"inspect it: {shlex.join(('ls', '-l', str(path)))}",
     )

@@ -18,8 +18,8 @@ from harness.stamped_log import moment_of
 from harness.suite.plan import RequestSet
 
 COUNTER_TOLERANCE = 0.02
-"""The server counts every request it saw; more or less than the client's is somebody else's load
-or lost requests."""
+"""The server counts every request it saw; a count that differs from the client's means somebody
+else's requests, or lost ones."""
 
 
 def engine_rules(record: CellRecord) -> Iterator[str]:
@@ -31,26 +31,26 @@ def engine_rules(record: CellRecord) -> Iterator[str]:
 def batch_rules(
     found: Measurement, requests: RequestSet, manifest: Manifest | None
 ) -> Iterator[str]:
-    """Yield what a driver's record breaks of what was asked for."""
+    """Yield where a driver's record differs from what was asked for."""
     if found.completed != requests.prompts:
         yield f"{found.completed} of {requests.prompts} requests completed"
     wrong = [length for length in found.output_lens if length != requests.output_len]
     if wrong:
-        yield f"output lengths {spread(wrong)} where {requests.output_len} was asked for"
+        yield f"output lengths {spread(wrong)}, expected {requests.output_len}"
     if manifest is not None and found.input_lens != manifest.lengths:
         yield (
-            f"input lengths {spread(found.input_lens)} where the prompts have "
+            f"input lengths {spread(found.input_lens)}, but the prompts have "
             f"{spread(manifest.lengths)}"
         )
     if manifest is not None and found.ids_sha256 != manifest.sha256:
         yield (
-            f"the engine read other prompts than the server's: sha256 {found.ids_sha256}, "
-            f"the manifest says {manifest.sha256}"
+            f"the engine did not read the prompts of the manifest: sha256 {found.ids_sha256}, "
+            f"expected {manifest.sha256}"
         )
     if manifest is not None and manifest.with_reserved_ids:
         yield (
-            f"{manifest.with_reserved_ids} prompts hold special or image tokens, which engines "
-            "treat in ways of their own"
+            f"{manifest.with_reserved_ids} prompts contain special or image tokens, which engines "
+            "treat differently"
         )
     for name, value in (("wave", found.duration_s), ("mean TTFT", found.metric("mean_ttft_ms"))):
         if value is not None and not (math.isfinite(value) and value > 0):
@@ -70,7 +70,7 @@ def counter_rules(found: Measurement, folder: Path, engine: Engine) -> Iterator[
         lens = found.input_lens if kind == "input" else found.output_lens
         if not math.isclose(served, sum(lens), rel_tol=COUNTER_TOLERANCE):
             yield (
-                f"the server counts {served:,.0f} {kind} tokens ({name}), the client "
+                f"the server counted {served:,.0f} {kind} tokens ({name}), the client "
                 f"{sum(lens):,}: somebody else used it, or requests were lost"
             )
 
@@ -80,13 +80,13 @@ def compile_rules(session: Path, engine: Engine, record: CellRecord) -> Iterator
     found = compilations(session, engine, record.began, record.ended)
     if found:
         logs = ", ".join(dict.fromkeys(log for log, _ in found))
-        yield f"kernels were compiled inside the measured window, {len(found)} by {logs}"
+        yield f"kernels were compiled within the measured window: {len(found)}, according to {logs}"
 
 
 def compilations(session: Path, engine: Engine, began: str, ended: str) -> list[tuple[str, str]]:
     """Return what a session's logs say about compilation between two moments (ISO 8601).
 
-    Each is the log's name and the line. Only lines with the time at which they arrived count.
+    Each is the log's name and the line. Only lines stamped with their time of arrival count.
     """
     if engine.compiles is None:
         return []
@@ -102,7 +102,7 @@ def compilations(session: Path, engine: Engine, began: str, ended: str) -> list[
 
 
 def _counters(text: str, names: Container[str]) -> dict[str, float]:
-    """Return each counter's sum over its labels; nothing where the text is not metrics."""
+    """Return each counter's sum over its labels; nothing if the text is not metrics."""
     try:
         families = list(text_string_to_metric_families(text))
     except ValueError:

@@ -1,6 +1,6 @@
 """Read a run directory: every planned cell with its numbers, or with the reason why it has none.
 
-What a report shows beside the cells is read here as well: nothing after this opens a file.
+What a report shows besides the cells is read here as well: nothing after this opens a file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Status = Literal["measured", "invalid", "failed", "missing"]
 
 @dataclass(frozen=True, kw_only=True)
 class CellResult:
-    """One planned cell; ``measurement`` is there only where the status is ``measured``."""
+    """One planned cell; ``measurement`` is set only if the status is ``measured``."""
 
     cell: Cell
     status: Status
@@ -49,11 +49,11 @@ class Results:
     sessions: tuple[SessionRecord, ...]
     """Engine starts that came up, by recipe and number."""
     manifests: Mapping[str, Manifest]
-    """What describes each set of prompts that was made, by its file below the run directory."""
+    """The manifest of each request set that was made, by its file below the run directory."""
     reference: Reference | None
     """The publication that the run is compared with."""
     host_files: tuple[str, ...]
-    """What was read of the host: paths below the run directory."""
+    """Files with what was read of the host: paths below the run directory."""
 
     @property
     def gpus(self) -> list[str]:
@@ -61,7 +61,7 @@ class Results:
         return list(self.record.gpus)
 
     def manifest(self, request_set: RequestSet) -> Manifest | None:
-        """Return what describes a set of prompts; None where it was not made."""
+        """Return the manifest of a request set; None if its prompts were not made."""
         return self.manifests.get(request_set.manifest_file)
 
     def of(self, recipe: str, workload: str) -> list[CellResult]:
@@ -119,7 +119,7 @@ def collect(directory: RunDirectory) -> Results:
 
     Raises:
         UsageError: it is not a run directory of this version, or one of the kit's own files in it
-            is not. A cell whose files are refused has no number; that is no error.
+            is not. A cell whose files are refused has no number; that is not an error.
     """
     record = directory.record()
     plan = directory.plan_of(record)

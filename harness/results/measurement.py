@@ -29,7 +29,7 @@ class RankShare:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """What one wave gave, each number in its metric's unit."""
+    """What one wave yielded, each number in its metric's unit."""
 
     duration_s: float
     completed: int
@@ -50,7 +50,7 @@ class Measurement:
 
 
 class _Read(BaseModel):
-    """Files of other programs: what is used must be there and of its type; the rest may be."""
+    """Files of other programs: used fields must be present and typed; others are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
 
@@ -108,11 +108,11 @@ def _numbers(read: Callable[[Metric], float | None]) -> dict[str, float]:
 def read_batch(path: Path) -> Measurement:
     """Compute a measurement from what the ranks of an in-process engine recorded.
 
-    The wave lasts from the first start to the last token on any rank; where tokens have no time,
-    to the last rank's return.
+    The wave lasts from the first start to the last token on any rank; where tokens have no
+    timestamps, to the last rank's return.
 
     Raises:
-        UsageError: it is not such a file.
+        UsageError: ``path`` is not such a file.
     """
     batch = _parse(path, _Batch)
     stamped = [
@@ -171,6 +171,6 @@ def _parse(path: Path, model: type[Model]) -> Model:
         detail = str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
         raise UsageError(
             f"cannot read {path} as one result: {detail}",
-            usually="the program was killed while it wrote, or another one wrote it",
-            next_step=f"look at the file: less {path}",
+            usually="the program was killed while writing, or another program wrote the file",
+            next_step=f"inspect the file: less {path}",
         ) from error

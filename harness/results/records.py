@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from harness.validation import Strict
 
 Cause = Literal["engine", "daemon", "client"]
-"""Through whom a cell failed: its engine died, Docker's daemon went away, or the client failed."""
+"""Why a cell failed: its engine died, the Docker daemon went away, or the client failed."""
 
 Listing = Annotated[tuple[str, ...], Field(strict=False)]
 
@@ -27,9 +27,9 @@ class CellRecord(Strict):
     state: Literal["ran", "failed"]
     reason: str | None = None
     cause: Cause | None = None
-    """Through whom it failed."""
+    """What made it fail."""
     log: str | None = None
-    """Path below the run directory of the log that says more of why it failed."""
+    """Path, below the run directory, of the log that says more about why it failed."""
     began: str
     ended: str
     command: str
@@ -38,7 +38,7 @@ class CellRecord(Strict):
 
     @property
     def engine_lost(self) -> bool:
-        """Whether the engine went away under the cell: then it says nothing of the cell itself."""
+        """Whether the engine went away during the cell: that says nothing about the cell itself."""
         return self.cause in ("engine", "daemon")
 
 
@@ -50,7 +50,7 @@ class Sample(Strict):
 
 
 class Manifest(Strict):
-    """A set of prompts, as `harness.inside.prompts` describes it."""
+    """The prompts of a request set, as `harness.inside.prompts` describes them."""
 
     made_by: str
     client_args: Listing
@@ -58,7 +58,7 @@ class Manifest(Strict):
     count: int
     lengths: Annotated[tuple[int, ...], Field(strict=False)]
     with_reserved_ids: int
-    """Prompts with special or image tokens beside those that the tokenizer adds to any text."""
+    """Prompts with special or image tokens besides those that the tokenizer adds to any text."""
     sha256: str
     samples: Annotated[tuple[Sample, ...], Field(strict=False)]
 
@@ -109,6 +109,6 @@ class RunRecord(Strict):
     ended: str | None = None
     images: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     model: dict[str, JsonValue] | None = None
-    """Revision and files of a model that was downloaded."""
+    """Revision and files of a downloaded model."""
     rdma: Listing = ()
-    """One line for each RDMA device of the host, where an engine needs some."""
+    """One line for each RDMA device of the host, if an engine needs RDMA."""

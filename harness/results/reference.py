@@ -14,7 +14,7 @@ from harness.validation import Strict
 
 
 class Conditions(Strict):
-    """Under which a published recipe was run, as far as it decides comparisons."""
+    """Conditions under which a published recipe was run, as far as comparisons depend on them."""
 
     engine: str
     image: str
@@ -22,10 +22,10 @@ class Conditions(Strict):
 
 
 class Reference(Strict):
-    """The publication, its conditions, and how its names are those of the run.
+    """The publication, its conditions, and how its names map to those of the run.
 
-    ``recipes`` and ``workloads`` map the publication's names to those of the run's suite; they are
-    the same names where the run is of the published suite itself.
+    ``recipes`` and ``workloads`` map the publication's names to those of the run's suite; a name
+    that they do not hold is the same in both.
     """
 
     schema_version: Literal[1] = 1
@@ -52,6 +52,6 @@ class Configured(Given, Protocol):
 
 
 def conditions_of(configured: Configured) -> Conditions:
-    """Return what of a recipe or session decides comparisons."""
+    """Return the conditions of a recipe or session that decide comparisons."""
     speculation = SETTINGS[configured.engine].speculation(configured)
     return Conditions(engine=configured.engine, image=configured.image, speculation=speculation)

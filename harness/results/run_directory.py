@@ -75,8 +75,8 @@ class RunDirectory:
         """
         if not self.record_file.exists():
             raise UsageError(
-                f"{self.path} is no run: it has no run.json",
-                usually="another folder was meant; runs are folders below reports/",
+                f"{self.path} is not a run directory: it has no run.json",
+                usually="another folder was meant; run directories are below reports/",
                 next_step="ls reports/",
             )
         return read_record(self.record_file, RunRecord)
@@ -98,7 +98,7 @@ class RunDirectory:
             raise not_ours(self.record_file, error) from error
 
     def session_file(self, recipe: str, number: int) -> Path:
-        """The record of an engine start, which is written once the engine is up and warm."""
+        """The record of an engine start, written once the engine is up and warm."""
         return self.path / session_folder(recipe, number) / "session.json"
 
     def cell_file(self, cell: Cell) -> Path:
@@ -106,9 +106,9 @@ class RunDirectory:
         return self.cell(cell) / "cell.json"
 
     def finished(self, cell: Cell) -> bool:
-        """Return whether nothing is left to be measured of ``cell``.
+        """Return whether ``cell`` has nothing left to measure.
 
-        It has its cell.json, which is written last, and kept its engine until then. A cell.json
+        Its cell.json, which is written last, exists, and its engine lived until then. A cell.json
         that cannot be read counts as well: the report names it.
         """
         try:
@@ -118,17 +118,17 @@ class RunDirectory:
         return record is not None and not record.engine_lost
 
     def cell_record(self, cell: Cell) -> CellRecord | None:
-        """Read the record of a cell; None where there is none yet."""
+        """Read the record of a cell; None if there is none yet."""
         path = self.cell_file(cell)
         return read_record(path, CellRecord) if path.exists() else None
 
     def manifest(self, request_set: RequestSet) -> Manifest | None:
-        """Read the manifest of a set of prompts; None where there is none yet."""
+        """Read the manifest of a request set; None if there is none yet."""
         path = self.path / request_set.manifest_file
         return read_record(path, Manifest) if path.exists() else None
 
     def sessions(self) -> tuple[SessionRecord, ...]:
-        """Read the records of all engine starts that came up and warm.
+        """Read the records of all engine starts that came up and were warmed up.
 
         Raises:
             UsageError: one of them is not of this version.
@@ -148,7 +148,7 @@ class RunDirectory:
 
 
 def newest(reports: Path, plan_hash: str, host_id: str) -> RunDirectory | None:
-    """Return the newest run of this very plan on this very host, finished or not."""
+    """Return the newest run of exactly this plan on exactly this host, finished or not."""
     found = []
     for path in reports.glob("*/run.json"):
         directory = RunDirectory(path.parent)

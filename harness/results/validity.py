@@ -17,14 +17,14 @@ from harness.results.bench import BenchFile
 EXACT = 1e-9
 """Relative difference between numbers that one program computed from the same values."""
 RECOMPUTED = 1e-6
-"""The same for statistics computed anew from arrays of decimal numbers."""
+"""The same for statistics recomputed from arrays of decimal numbers."""
 TOTAL_TOLERANCE = 0.005
 """total = output x (in + out) / out, where text prompts can drift by some tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Expected:
-    """What a result must be of; None where it is not known, and then not compared."""
+    """What a result must match; a field that is None is unknown, and not compared."""
 
     model: str | None = None
     input_len: int | None = None
@@ -50,7 +50,7 @@ def check(bench: BenchFile, expected: Expected) -> Findings:
     findings = Findings()
     findings.broken.extend(_complete(bench, expected))
     if bench.completed == 0:
-        # Zeros are the absence of a measurement: no rule about numbers says more.
+        # Zeros are the absence of a measurement: rules about numbers would add nothing.
         return findings
     for name, value in _impossible(bench):
         findings.broken.append(f"{name} is {value}, which no request can have taken")
@@ -79,13 +79,13 @@ def _complete(bench: BenchFile, expected: Expected) -> Iterator[str]:
         yield f"{bench.completed} of {prompts} requests completed, {failed} failed{first}"
     elif bench.completed != prompts:
         yield (
-            f"{bench.completed} completed and {failed} failed requests where {prompts} were sent: "
+            f"{bench.completed} requests completed and {failed} failed, but {prompts} were sent: "
             f"{abs(prompts - bench.completed - failed)} are unaccounted for"
         )
 
 
 def _impossible(bench: BenchFile) -> Iterator[tuple[str, float]]:
-    """Yield times and rates that are no numbers, negative, or zero where something was done."""
+    """Yield times that are not finite, negative, or zero although something was done."""
     named = {
         key: value
         for key, value in bench.other_numbers.items()
@@ -114,7 +114,7 @@ def _consistent(bench: BenchFile) -> Iterator[str]:
         if not math.isclose(rate * bench.duration, tokens, rel_tol=EXACT):
             yield (
                 f"{name} {rate:.6g} x duration {bench.duration:.6g} s is "
-                f"{rate * bench.duration:.6g} tokens, and the file counts {tokens}"
+                f"{rate * bench.duration:.6g} tokens, but the file counts {tokens}"
             )
     tokens_each = bench.total_output_tokens / bench.completed
     if bench.has_tpot and bench.max_concurrency:
@@ -123,8 +123,8 @@ def _consistent(bench: BenchFile) -> Iterator[str]:
         if bench.output_throughput > bound * (1 + RECOMPUTED):
             yield (
                 f"output_throughput {bench.output_throughput:.6g} tok/s is above {bound:.6g}, "
-                f"what {bench.max_concurrency} requests at {bench.mean_tpot_ms:.4g} ms per token "
-                "can give"
+                f"the most that {bench.max_concurrency} requests at {bench.mean_tpot_ms:.4g} ms "
+                "per token can give"
             )
 
 
@@ -136,7 +136,7 @@ def _recomputed(bench: BenchFile) -> Iterator[str]:
         for key, stated in _stated(bench, name):
             found = 1e3 * _statistic(key.split("_")[0], values)
             if not math.isclose(stated, found, rel_tol=RECOMPUTED, abs_tol=RECOMPUTED):
-                yield f"{key} is {stated:.6g}, and {found:.6g} follows from the file's own arrays"
+                yield f"{key} is {stated:.6g}, but the file's own arrays give {found:.6g}"
 
 
 def _arrays(bench: BenchFile) -> dict[str, list[float]]:
@@ -185,29 +185,29 @@ def _as_asked(bench: BenchFile, expected: Expected) -> Iterator[str]:
     if expected.model is not None and bench.model_id != expected.model:
         yield f"the model is {bench.model_id!r}, not {expected.model!r}"
     if expected.concurrency is not None and bench.max_concurrency != expected.concurrency:
-        yield f"concurrency {bench.max_concurrency} where {expected.concurrency} was asked for"
+        yield f"concurrency {bench.max_concurrency}, expected {expected.concurrency}"
     if expected.concurrency is not None and bench.request_rate not in (None, "inf"):
-        yield f"a request rate of {bench.request_rate} where none was asked for"
+        yield f"request rate {bench.request_rate}, expected none"
     if expected.request_rate is not None:
         if bench.request_rate != expected.request_rate:
-            yield f"request rate {bench.request_rate} where {expected.request_rate:g} was asked for"
+            yield f"request rate {bench.request_rate}, expected {expected.request_rate:g}"
         if bench.max_concurrency is not None:
-            yield f"at most {bench.max_concurrency} in flight where nothing was to hold them back"
+            yield f"at most {bench.max_concurrency} requests in flight, expected no limit"
     if expected.output_len is not None:
         wanted = expected.output_len
         lens = bench.output_lens or ()
         wrong = [lens[row] for row in bench.succeeded if lens[row] != wanted]
         if wrong:
-            yield f"output lengths {spread(wrong)} where {wanted} was asked for"
+            yield f"output lengths {spread(wrong)}, expected {wanted}"
         elif bench.total_output_tokens != bench.completed * wanted:
             yield (
-                f"{bench.total_output_tokens} output tokens where {bench.completed} x {wanted} = "
-                f"{bench.completed * wanted} were asked for"
+                f"{bench.total_output_tokens} output tokens, expected {bench.completed} x {wanted} "
+                f"= {bench.completed * wanted}"
             )
     if expected.input_lens is not None and bench.input_lens is not None:
         if bench.input_lens != expected.input_lens:
             yield (
-                f"input lengths {spread(bench.input_lens)} where the prompts have "
+                f"input lengths {spread(bench.input_lens)}, but the prompts have "
                 f"{spread(expected.input_lens)}"
             )
     elif expected.input_len is not None:
@@ -216,15 +216,15 @@ def _as_asked(bench: BenchFile, expected: Expected) -> Iterator[str]:
             bench.total_input_tokens, bench.completed * wanted, rel_tol=TOTAL_TOLERANCE
         ):
             yield (
-                f"{bench.total_input_tokens} input tokens where {bench.completed} x {wanted} = "
-                f"{bench.completed * wanted} were asked for"
+                f"{bench.total_input_tokens} input tokens, expected {bench.completed} x {wanted} "
+                f"= {bench.completed * wanted}"
             )
     if expected.input_len is not None and expected.output_len is not None:
         ratio = (expected.input_len + expected.output_len) / expected.output_len
         total = bench.output_throughput * ratio
         if not math.isclose(bench.total_token_throughput, total, rel_tol=TOTAL_TOLERANCE):
             yield (
-                f"total_token_throughput {bench.total_token_throughput:.6g} tok/s where the "
+                f"total_token_throughput {bench.total_token_throughput:.6g} tok/s, but the "
                 f"lengths give {total:.6g}"
             )
 

@@ -1,7 +1,7 @@
-"""First verdicts: what was measured beside what was published, and whether they may be compared.
+"""First verdicts: what was measured next to what was published, and whether they are comparable.
 
 A verdict is two-sided. One engine session gives no interval, so these are verdicts about a point;
-they say "one session" wherever they stand.
+they say "one session" wherever they appear.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Judgement:
     ratio: float | None
     why: str
     differences: tuple[str, ...] = ()
-    """Which conditions of the claim the run does not meet; `why` is made of them."""
+    """Which conditions of the claim the run does not meet; `why` consists of them."""
     file: str | None = None
     """The first raw file behind the measured value."""
 
 
 def judge(results: Results) -> list[Judgement]:
-    """Judge every claim of the publication; none where the run is compared with nothing."""
+    """Judge every claim of the publication; none if the run is compared with nothing."""
     reference = results.reference
     if reference is None:
         return []
@@ -148,7 +148,7 @@ def _differences(
 
     def differs(condition: Condition, published: object, measured: object) -> Iterator[str]:
         if condition in asked and published != measured:
-            yield f"{condition.replace('_', ' ')}: {published} there, {measured} here"
+            yield f"{condition.replace('_', ' ')}: {published} published, {measured} in this run"
 
     if not gpus or not all(gpu.startswith(prefix) for gpu in gpus):
         yield from differs("gpu", prefix, here)

@@ -1,1 +1,1 @@
-"""The one part that knows all others: it carries a plan out and leaves a run directory."""
+"""The package that ties the others together: it carries out a plan and leaves a run directory."""

@@ -20,12 +20,12 @@ from harness.runner.steps import RunBatch
 from harness.suite.plan import WARMUP, Cell
 
 REPORTED = ("engine", "version", "sampling", "kv_cache_tokens", "max_num_seqs", "ranks")
-"""What an engine says of itself once it is ready; sizes are those of one rank."""
+"""What an engine says about itself once it is ready; sizes are those of one rank."""
 
 
 @dataclass(frozen=True)
 class BatchSession:
-    """Carries one start of an in-process engine out."""
+    """Carries out one start of an in-process engine."""
 
     context: Context
     step: RunBatch
@@ -61,7 +61,7 @@ class BatchSession:
             ):
                 for requests in step.warmups:
                     _await(events, "wave-finished", requests.name)
-            # All ranks say the same of themselves.
+            # All ranks say the same about themselves.
             first_rank = step.folder / FIRST_RANK_LOG
             record = SessionRecord(
                 recipe=step.session.recipe,
@@ -79,7 +79,7 @@ class BatchSession:
             context.writer.session(record)
             for cell in step.cells:
                 self._measure(cell, record, events)
-            for _ in events:  # to the launcher's own end, so that its exit is seen
+            for _ in events:  # until the launcher's own end, so that its exit is seen
                 pass
 
     def _measure(self, cell: Cell, record: SessionRecord, events: Iterator[Event]) -> None:
@@ -123,7 +123,7 @@ def _moment(event: Event) -> str:
 
 
 def _await(events: Iterator[Event], name: str, wave: str | None = None) -> Event:
-    """Pass over events up to the one that is wanted; the engine raises if it ends before."""
+    """Skip events up to the wanted one; the engine raises if it ends before that."""
     for event in events:
         if event["event"] == name and (wave is None or event["wave"] == wave):
             return event

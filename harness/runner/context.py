@@ -1,4 +1,4 @@
-"""What every step of a run is given."""
+"""The context that every step of a run is given."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ class Context:
 
     @property
     def planned(self) -> PlannedRun:
-        """What the run's steps follow from."""
+        """What the run's steps are derived from."""
         return PlannedRun(plan=self.plan, directory=self.directory, model_folder=self.model_folder)
 
     @property
     def writer(self) -> RunWriter:
-        """Who writes the run's records."""
+        """The writer of the run's records."""
         return RunWriter(self.directory)
 
     def lay_out(self, step: CommandStep) -> None:
-        """Make what a step's command takes for granted: its folders and job files."""
+        """Make what a step's command expects to exist: its folders and job files."""
         for folder in step.folders:
             make_folder(folder)
         for path, job in step.jobs.items():
             write_json(path, job)
 
     def start(self, step: CommandStep) -> Running:
-        """Start a step's command with all that it takes for granted."""
+        """Start a step's command, once everything it expects exists."""
         self.lay_out(step)
         return self.runtime.start(step.command, log=step.log, owner=self.owner)
 
     def run_tool(self, step: CommandStep, what: str, tick: Tick) -> None:
-        """Run a step's command to its end, as a step that a person sees.
+        """Run a step's command to its end, shown as a step of the run.
 
         ``tick`` is called meanwhile and may raise to end it.
 
@@ -68,7 +68,9 @@ class Context:
             finally:
                 running.stop(grace=self.plan.limits.stop_s)
         if code != 0:
-            outcome = f"still ran after {step.limit_s:.0f} s" if code is None else exit_text(code)
+            outcome = (
+                f"still running after {step.limit_s:.0f} s" if code is None else exit_text(code)
+            )
             raise EngineError(
                 f"could not {what} ({outcome})\nthe last lines:\n{log_tail(step.log)}",
                 usually="the engine's environment is incomplete, or the server stopped answering",

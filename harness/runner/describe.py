@@ -21,11 +21,11 @@ def describe(plan: Plan, images: Images) -> Iterator[str]:
     sessions = _count(len(plan.sessions), "engine session")
     yield (
         f"{_count(len(plan.cells), 'cell')} in {sessions}, about {duration(plan.expected_s)} "
-        "without installation and downloads"
+        "plus installation and downloads"
     )
     yield f"  estimated from {plan.estimates.source}"
     repeats = _count(plan.repeats, "repeat")
-    yield f"  load {plan.load}: {_count(plan.waves, 'wave')} of requests, {repeats}"
+    yield f"  load level {plan.load}: {_count(plan.waves, 'wave')} of requests, {repeats}"
     yield ""
     yield "before anything starts"
     yield from _needs(plan)
@@ -33,7 +33,7 @@ def describe(plan: Plan, images: Images) -> Iterator[str]:
     yield from _model(plan)
     prompts = sum(requests.prompts for requests in plan.request_sets)
     yield (
-        f"  prompts: {len(plan.request_sets)} sets, {prompts:,} requests, "
+        f"  prompts: {_count(len(plan.request_sets), 'request set')}, {prompts:,} requests, "
         f"about {duration(plan.estimates.prompts_s)}"
     )
     for number, session in enumerate(plan.sessions, start=1):
@@ -97,17 +97,18 @@ def _session(plan: Plan, number: int, session: Session) -> Iterator[str]:
 
 def _sent(requests: RequestSet) -> str:
     if requests.concurrency is not None:
-        return f"{requests.concurrency:,} at once"
-    return f"{requests.request_rate:g} a second"
+        return f"{requests.concurrency:,} in flight"
+    return f"{requests.request_rate:g} per second"
 
 
 def describe_images(images: Images, store: ImageStore) -> Iterator[str]:
-    """Yield each image with its pin, where that comes from, and whether it is here, verified."""
+    """Yield each image: its pin, where that comes from, and whether it is present, verified."""
     for name, image in images.file.images.items():
         base = images.base(name)
-        yield f"{name}: {'built on' if images.is_built(name) else 'pulled,'} {base.name}:{base.tag}"
+        made = "built on" if images.is_built(name) else "pulled as"
+        yield f"{name}: {made} {base.name}:{base.tag}"
         if image.base in images.replaced:
-            yield f"  base: replaced by the local image {images.replaced[image.base]}"
+            yield f"  base: replaced with the local image {images.replaced[image.base]}"
         elif base.digest:
             yield f"  base: {base.digest}, from {base.evidence} ({base.date})"
         else:
@@ -122,21 +123,21 @@ def describe_images(images: Images, store: ImageStore) -> Iterator[str]:
 def _presence(name: str, store: ImageStore) -> str:
     record = store.record(name)
     if record is None:
-        return "not here: python -m harness build " + name
+        return "not present: python -m harness build " + name
     found = store.present(record.reference)
     if found is None:
-        return f"{record.reference}: not here any more"
+        return f"{record.reference}: no longer present"
     if found != record.id:
         return f"{record.reference}: {found}, which is NOT the verified {record.id}"
-    return f"{record.reference}: here, verified, {record.id} ({record.base.how})"
+    return f"{record.reference}: present, verified, {record.id} ({record.base.how})"
 
 
 def describe_record(record: ImageRecord) -> Iterator[str]:
-    """Yield what an image came to: its id, size, base, and how long each step took."""
+    """Yield what was prepared: its id, size, base, and how long each step took."""
     yield f"{record.image}: {record.reference}, {record.id}, {record.size_bytes / 1e9:.2f} GB"
     yield f"  base: {record.base.reference} ({record.base.how})"
     for step in record.steps:
         took = "cached" if step.cached else duration(step.seconds)
         yield f"  {took:>12}  {step.text}"
     if record.steps:
-        yield f"  {duration(record.seconds):>12}  in all"
+        yield f"  {duration(record.seconds):>12}  in total"

@@ -45,7 +45,7 @@ PORT = 8000
 
 
 def whole_run(run: PlannedRun, *, port: int, own_model: bool) -> Iterator[Step]:
-    """Yield the steps of a run that starts from nothing and meets no obstacle, in order."""
+    """Yield the steps, in order, of a run that starts from scratch and in which nothing fails."""
     yield from prepare_images(run)
     yield copy_code(run)
     if run.rdma_session is not None:
@@ -66,7 +66,7 @@ class DryRun:
     lines: Lines
     rdma: RdmaChoice
     own_model: bool
-    """The user has the model already."""
+    """Whether the user already has the model."""
 
     def commands(self) -> Iterator[str]:
         """Yield every command, ready to paste, with comments that say when it runs."""
@@ -108,11 +108,11 @@ class DryRun:
         match step:
             case ProbeRdma():
                 most = f"{PROBE_SECONDS:.0f} s"
-                yield f"# RDMA: a probe of at most {most}, before any weights are there"
+                yield f"# RDMA: a probe of at most {most}, before any weights are loaded"
                 for reason in self.rdma.reasons():
                     yield f"# RDMA {reason}"
                 if not self.rdma.chosen:
-                    yield "# no RDMA device of this host fits: replace uverbsN by those of the node"
+                    yield "# no suitable RDMA device on this host: replace uverbsN with the node's"
             case MakePrompts():
                 yield "# prompts, before any engine starts"
             case StartServer():
@@ -126,7 +126,7 @@ class DryRun:
                 yield f"# {step.title}"
 
     def _command(self, step: CommandStep) -> Iterator[str]:
-        """Yield what a command takes for granted, the command, and what belongs around it."""
+        """Yield what a command expects to exist, the command, and what belongs around it."""
         for path, job in step.jobs.items():
             yield from _write(path, job)
         folders = dict.fromkeys([*self.lines.folders(step.command), *step.folders])

@@ -1,4 +1,4 @@
-"""Why a cell has no result, through whom, and where to read more."""
+"""Why a cell has no result, what caused it, and where to read more."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Failure:
 
 
 def failure_of(error: CellError | EngineError, log: Path) -> Failure:
-    """Return what ``error`` means for the cell that ran; ``log`` is read where it names none."""
+    """Return what ``error`` means for the cell that ran; ``log`` is its log if it names none."""
     if isinstance(error, EngineStoppedError):
         return Failure(error.summary, "engine", error.log)
     if isinstance(error, CellError):

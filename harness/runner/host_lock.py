@@ -1,8 +1,8 @@
 """One run at a time on a host: two would share its cores, GPUs and memory, and measure each other.
 
 The lock is the kernel's (flock through filelock), so it ends with its process, however that ends.
-Beside it stands who holds it; that file is left behind by a run that was killed, or that could not
-end what it started, and by no other.
+A file next to it says who holds it; that file is left behind only by a run that was killed, or that
+could not end what it started.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Holder:
     pid: int
     run: str
     runtime: RuntimeName
-    """Where what it started is to be looked for."""
+    """Where to look for what it started."""
 
 
 @dataclass
@@ -43,17 +43,17 @@ class HostLock:
 
     path: Path
     killed: Holder | None
-    """The holder before us, where it could not say goodbye."""
+    """The previous holder, if it did not release the lock."""
     leftovers: bool
-    """Whether something that a run started may still be there: then who holds it stays known."""
+    """Whether something that a run started may still be running: then the holder's file is kept."""
 
     @property
     def holder_file(self) -> Path:
-        """Where it stands who holds the host."""
+        """The file that says who holds the host."""
         return _holder_file(self.path)
 
     def describe(self, run: Path, runtime: RuntimeName) -> None:
-        """Write down for which run the host is held."""
+        """Record for which run the host is held."""
         write_json(self.holder_file, asdict(Holder(os.getpid(), str(run), runtime)))
 
 
@@ -72,8 +72,8 @@ def hold_host(path: Path) -> Iterator[HostLock]:
         who = f"process {holder.pid}, run {holder.run}" if holder else "another run"
         raise HostError(
             f"this host is held by {who}",
-            usually="a run is under way in another terminal, or another user's",
-            next_step=f"wait for it, or look: ps -p {holder.pid}" if holder else "wait for it",
+            usually="a run is in progress in another terminal, or another user started one",
+            next_step=f"wait for it, or check: ps -p {holder.pid}" if holder else "wait for it",
         ) from error
     killed = _read(path)
     held = HostLock(path, killed, leftovers=killed is not None)

@@ -1,4 +1,4 @@
-"""What every step of a run follows from: the plan, the run's directory, the model's folder."""
+"""What every step of a run is derived from: the plan, the run directory, the model's folder."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class PlannedRun:
 
     @property
     def rdma_session(self) -> Session | None:
-        """The session whose grants are probed, where any needs RDMA."""
+        """The session whose grants are probed, if any needs RDMA."""
         return next((each for each in self.plan.sessions if each.needs_rdma), None)

@@ -1,4 +1,4 @@
-"""Whether this host can carry a plan out, said before anything large is fetched or started."""
+"""Whether this host can carry out a plan, checked before anything large is fetched or started."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.suite.plan import Plan
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """What is free on this host; bytes. ``model`` is what is downloaded already."""
+    """What is free on this host, in bytes. ``model`` is what is already downloaded."""
 
     disk: int
     model: int
@@ -30,7 +30,7 @@ class Room:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One thing that was looked at: what was read, what is needed, and what to do if it lacks."""
+    """One thing that was checked: what was read, what is needed, and what to do if it is short."""
 
     name: str
     read: str
@@ -44,7 +44,7 @@ class Check:
 
 
 def read_room(cache: Path, given: Path | None) -> Room:
-    """Read what is free where images and models are kept; ``given`` is a model of the user's."""
+    """Read what is free where images and models are kept; ``given`` is the user's own model."""
     model = given or cache / "models"
     existing = next(path for path in (cache, *cache.parents) if path.exists())
     shm = Path("/dev/shm")
@@ -89,7 +89,7 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
     )
     yield Check(
         name="disk",
-        read=f"{room.disk / 1e9:,.0f} GB free, {room.model / 1e9:,.0f} GB of the model there",
+        read=f"{room.disk / 1e9:,.0f} GB free, {room.model / 1e9:,.0f} GB of the model present",
         needed=f"{needs.disk_bytes / 1e9:,.0f} GB",
         fits=room.disk + room.model >= needs.disk_bytes,
         next_step="free some space, or set B300_REPRO_CACHE to a folder on a larger disk",
@@ -111,13 +111,13 @@ def checks(plan: Plan, facts: HostFacts, engine: DockerFacts, room: Room) -> Ite
 
 
 def remarks(plan: Plan, facts: HostFacts) -> Iterator[str]:
-    """Yield what may cost a run on this host without stopping it."""
+    """Yield what may hurt a run on this host without stopping it."""
     for name in dict.fromkeys(session.engine for session in plan.sessions):
         yield from ENGINES[name].remarks(facts)
 
 
 def require(found: list[Check], progress: Progress) -> None:
-    """Show every check that fits; refuse the host if one does not.
+    """Show every check that passes; refuse the host if one does not.
 
     Raises:
         HostError: with every check that failed, and what to do about each.
@@ -128,7 +128,8 @@ def require(found: list[Check], progress: Progress) -> None:
     failed = [check for check in found if not check.fits]
     if failed:
         raise HostError(
-            "this host does not fit:\n" + "\n".join(check.line() for check in failed),
+            "this host does not meet the requirements:\n"
+            + "\n".join(check.line() for check in failed),
             usually="another host was meant, or something was not installed or mounted yet",
             next_step="\n".join(f"{check.name}: {check.next_step}" for check in failed),
         )
@@ -141,8 +142,8 @@ def without_rdma(plan: Plan, choice: RdmaChoice) -> HostError | None:
         return None
     reasons = "\n".join(choice.reasons()) or "/sys/class/infiniband is empty"
     return HostError(
-        f"{session.recipe} needs an RDMA device, and none of this host fits:\n{reasons}",
-        usually=engine_of(session).rdma or "its recipe asks for one: an mlx5 device, active",
+        f"{session.recipe} needs an RDMA device, and this host has no suitable one:\n{reasons}",
+        usually=engine_of(session).rdma or "its recipe asks for an mlx5 device with an active port",
         next_step=f"ibstat; modprobe mlx5_ib ib_uverbs{others_run(plan)}",
     )
 

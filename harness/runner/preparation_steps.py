@@ -1,4 +1,4 @@
-"""The steps before any engine starts: images, code, the probe of RDMA, model, prompts."""
+"""The steps before any engine starts: images, code, the RDMA probe, model, prompts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GRACE_SECONDS = 30.0
 
 
 def prepare_images(run: PlannedRun) -> Iterator[PrepareImage]:
-    """Yield the step of every image."""
+    """Yield the step for every image."""
     for image in run.plan.pins:
         yield PrepareImage(image=image)
 
@@ -68,7 +68,7 @@ def probe(run: PlannedRun, session: Session, attempt: Attempt) -> ProbeRdma:
 
 
 def prepare_model(run: PlannedRun, *, own: bool) -> GenerateModel | DownloadModel:
-    """Return the step that makes the model ready; ``own``: the user has it already."""
+    """Return the step that makes the model ready; ``own``: the user already has it."""
     model = run.plan.model
     if isinstance(model, HubModel):
         return DownloadModel(model=model, folder=run.model_folder, own=own)
@@ -76,11 +76,11 @@ def prepare_model(run: PlannedRun, *, own: bool) -> GenerateModel | DownloadMode
 
 
 def make_prompts(run: PlannedRun, sets: Sequence[RequestSet]) -> MakePrompts:
-    """Return the step that makes ``sets``, inside the environment of vLLM."""
+    """Return the step that makes the prompts of ``sets``, inside vLLM's environment."""
     folder = run.directory.path / "prompts"
     job = folder / "job.json"
     return MakePrompts(
-        title=f"make {len(sets)} sets of prompts",
+        title=f"make the prompts of {len(sets)} request sets",
         expected_s=run.plan.estimates.prompts_s,
         limit_s=run.plan.limits.wave_s,
         command=inside_command(

@@ -31,12 +31,12 @@ def preflight(plan: Plan, facts: HostFacts, site: Site, progress: Progress) -> H
     """Check the host before anything is written; return why sessions that need RDMA cannot run.
 
     Raises:
-        HostError: the host is not fit for the plan, or no session can run.
+        HostError: the host does not meet the plan's needs, or no session can run.
     """
     if plan.runtime == "local":
         return None
     engine = read_facts(connect())
-    progress.say(f"Docker {engine.version}, {engine.storage} below {engine.data_root}.")
+    progress.say(f"Docker {engine.version}, {engine.storage} in {engine.data_root}.")
     require(list(checks(plan, facts, engine, read_room(site.cache, site.model))), progress)
     for remark in remarks(plan, facts):
         progress.say(f"  remark: {remark}")
@@ -72,9 +72,9 @@ def prepare(
 
 
 def _probe(context: Context, site: Site) -> tuple[Context, HostError | None]:
-    """Probe RDMA where a session still to be run needs it.
+    """Probe RDMA if a session still to be run needs it.
 
-    Without it the sessions that need none still run, unless there are none.
+    Without RDMA the sessions that do not need it still run, if there are any.
     """
     directory = context.directory
     needing = [session for session in context.plan.sessions if session.needs_rdma]
@@ -92,7 +92,7 @@ def _probe(context: Context, site: Site) -> tuple[Context, HostError | None]:
 
 
 def _copy(step: CopyCode) -> None:
-    """Copy Python files; what an earlier kit left there goes."""
+    """Copy Python files; what an earlier version of the kit left there is removed."""
     shutil.rmtree(step.folder, ignore_errors=True)
     for source, folder in step.copies:
         for file in sorted(source.rglob("*.py")) if source.is_dir() else [source]:

@@ -1,4 +1,4 @@
-"""Find out, before any weights are there, with which devices DeepInfer can read its tables."""
+"""Find out, before any weights are loaded, with which devices DeepInfer can read its tables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaCh
     for attempt in attempts(choice):
         step = probe(context.planned, session, attempt)
         log = step.log
-        log.unlink(missing_ok=True)  # an earlier run's words would be read as this one's
+        log.unlink(missing_ok=True)  # an earlier run's output would be read as this one's
         with context.progress.step(step.title, expected_s=step.expected_s):
             running = context.start(step)
             try:
@@ -37,7 +37,7 @@ def probe_rdma(context: Context, session: Session, choice: RdmaChoice) -> RdmaCh
             return dataclasses.replace(choice, probed=attempt.env)
         said.append(f"{attempt.name}: {last} ({log})")
         if last in ("pidfd-refused", "wrong-rows"):
-            break  # no other device changes that
+            break  # no other device would change that
     raise HostError(
         "GPU-initiated networking does not work between this node's ranks:\n" + "\n".join(said),
         usually=MEANINGS[last],

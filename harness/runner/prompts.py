@@ -1,4 +1,4 @@
-"""Make every set of prompts before any engine starts, once for all engines."""
+"""Make the prompts of every request set before any engine starts, once for all engines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from harness.suite.plan import RequestSet
 
 
 def ensure_prompts(context: Context) -> None:
-    """Make the sets that are not there yet, and check all of them against their manifests.
+    """Make the prompts that do not exist yet, and check all of them against their manifests.
 
     Raises:
         EngineError: they could not be made, or are not what was asked for.
@@ -25,20 +25,20 @@ def ensure_prompts(context: Context) -> None:
 
 
 def _check(context: Context, requests: RequestSet) -> None:
-    """Refuse prompts that were changed since, or whose lengths are not the workload's."""
+    """Refuse prompts that have changed since, or whose lengths are not the workload's."""
     path = context.directory.path / requests.prompts_file
     manifest = context.directory.manifest(requests)
     if manifest is None or not path.exists() or sha256_of(path) != manifest.sha256:
         raise EngineError(
-            f"the prompts in {path} are not those of their manifest",
+            f"the prompts in {path} do not match their manifest",
             usually="the file was changed or cut off after it was made",
-            next_step="start rebuild: nox -s reproduce -- --fresh",
+            next_step="start a new run: nox -s reproduce -- --fresh",
         )
     wrong = sorted({length for length in manifest.lengths if length != requests.input_len})
     if manifest.count != requests.prompts or wrong:
         raise EngineError(
-            f"the prompts in {path} are {manifest.count} of {wrong or requests.input_len} tokens, "
-            f"wanted {requests.prompts} of {requests.input_len}",
-            usually="the model's tokenizer does not give decoded text its old tokens back",
+            f"{path} holds {manifest.count} prompts of {wrong or requests.input_len} tokens, "
+            f"expected {requests.prompts} of {requests.input_len}",
+            usually="the model's tokenizer does not encode decoded text to the same tokens again",
             next_step=f"read {path.parent.parent / 'prompts.log'}",
         )

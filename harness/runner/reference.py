@@ -9,10 +9,10 @@ from harness.suite.read import Suite, read_suite
 
 
 def reference_of(suite: Suite, root: Path) -> Reference | None:
-    """Return the publication of ``suite``, or the one that it names; None without either.
+    """Return the publication of ``suite``, or the one that it names; None if it has neither.
 
     Raises:
-        UsageError: the suite that it names is not there or has a mistake.
+        UsageError: the suite that it names does not exist or has a mistake.
     """
     names = suite.file.compares_with
     source = read_suite(names.suite, root) if names else suite

@@ -1,4 +1,4 @@
-"""Carry a plan out on this host: images, model, prompts, engine sessions, report."""
+"""Carry out a plan on this host: images, model, prompts, engine sessions, report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUN_BYTES = int(1e9)
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run came to."""
+    """The outcome of a run."""
 
     directory: RunDirectory
     results: Results
@@ -43,15 +43,15 @@ class Outcome:
 
     @property
     def remark(self) -> str | None:
-        """What a person must know where nothing was left to be measured."""
+        """What a person must know if nothing was left to measure."""
         if not self.already_finished:
             return None
         if self.results.complete:
-            return "This plan is measured on this host already; --fresh measures it again."
+            return "This plan has already been measured on this host; --fresh measures it again."
         count = f"{self.results.measured} of {len(self.results.cells)} cells were measured"
         return (
-            f"This plan ran on this host already: {count}; --retry-failed measures the others "
-            "again, --fresh all."
+            f"This plan has already run on this host: {count}; --retry-failed measures the others "
+            "again, --fresh all of them."
         )
 
 
@@ -68,13 +68,13 @@ class Reproduction:
     runtimes: Runtimes = field(default_factory=lambda: RUNTIMES)
 
     def run(self, *, fresh: bool = False, retry_failed: bool = False) -> Outcome:
-        """Measure, or go on with the plan's newest run on this host that is not finished.
+        """Measure the plan, resuming its newest run on this host if that is not finished.
 
-        A run is finished when every cell has a result, whatever it is worth, or failed without
-        its engine; ``retry_failed`` measures each of its cells again that has no number.
+        A run is finished when every cell has a result, valid or not, or failed while its engine
+        stayed up; ``retry_failed`` measures again each of its cells that has no number.
 
         Raises:
-            KitError: as soon as nothing more can be measured; finished cells stay.
+            KitError: as soon as nothing more can be measured; finished cells are kept.
         """
         found = None if fresh else self._newest()
         if found and not self._anything_left(found, retry_failed=retry_failed):
@@ -104,7 +104,7 @@ class Reproduction:
         return Outcome(directory=directory, results=results, already_finished=False)
 
     def _anything_left(self, found: RunDirectory, *, retry_failed: bool) -> bool:
-        """Return whether a run has cells that are to be measured, or was cut off at its end."""
+        """Return whether a run has cells left to measure, or was cut off at its end."""
         if found.record().state != "finished":
             return True
         if retry_failed:
@@ -126,7 +126,7 @@ class Reproduction:
             raise HostError(
                 f"what the killed run {killed.run} left behind could not be ended: {error.what}",
                 usually="Docker was stopped since, and containers can outlive it (live-restore)",
-                next_step=f"start Docker again; where it is gone for good: rm {lock.holder_file}",
+                next_step=f"start Docker again; if it is gone for good: rm {lock.holder_file}",
             ) from error
         lock.leftovers = False
 
@@ -134,18 +134,18 @@ class Reproduction:
         """End the processes and containers that a run left behind in its runtime."""
         owner = self._owner(directory)
         if ended := self._runtime(runtime, owner).end_leftovers(owner):
-            self.progress.say(f"Ended what run {directory.path.name} left behind: {ended} in all.")
+            self.progress.say(f"Ended what run {directory.path.name} left behind ({ended}).")
 
     def _runtime(self, name: RuntimeName, owner: Owner) -> Runtime:
         make = self.runtimes[name]
         return make(self.site, owner=owner, clock=self.clock, progress=self.progress)
 
     def _owner(self, directory: RunDirectory) -> Owner:
-        # By its path: in another clone, a run of the same second has the same name.
+        # By its path: in another clone, a run begun in the same second has the same name.
         return Owner(str(directory.path), directory.ledger, self.clock)
 
     def _open(self, directory: RunDirectory, *, retry_failed: bool) -> None:
-        """Write the run's own facts, or take up those of the run that goes on."""
+        """Write the run's own facts, or keep those of the run that resumes."""
         writer = RunWriter(directory)
         if directory.record_file.exists():
             if retry_failed:
@@ -154,7 +154,7 @@ class Reproduction:
                         writer.forget(each.cell)
             done = sum(directory.finished(cell) for cell in self.plan.cells)
             count = f"{done} of {len(self.plan.cells)} cells are done"
-            self.progress.say(f"Going on with {directory.path}: {count}.")
+            self.progress.say(f"Resuming {directory.path}: {count}.")
             self._end(directory, self.plan.runtime)
             writer.go_on()
         else:
@@ -201,15 +201,15 @@ class Reproduction:
 
 
 def _close(context: Context, state: RunState) -> Results:
-    """Write the run's state and the report of what there is."""
+    """Write the run's state, and the report of what was measured so far."""
     context.writer.close(state, stamp(context.clock.now()))
     return write_report(context.directory)
 
 
 def kit_commit() -> str | None:
-    """Return the clone's commit, with ``+changes`` where files differ from it; None without one.
+    """Return the clone's commit, with ``+changes`` if files differ from it; None without one.
 
-    A repository that only contains the kit (its environment lies there, or the kit was unpacked
+    A repository that merely contains the kit (its environment is in there, or the kit was unpacked
     into it) says nothing about the kit.
     """
     root = clone()

@@ -1,4 +1,4 @@
-"""The one who writes a run directory's records; `harness.results` reads them."""
+"""Writes a run directory's records; `harness.results` reads them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def create(reports: Path, plan: Plan, host_id: str, began: datetime) -> RunDirec
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Writes the records of one run. Every method raises a HostError where the disk is full."""
+    """Writes the records of one run. Every method raises a HostError if the disk is full."""
 
     directory: RunDirectory
 
@@ -40,7 +40,7 @@ class RunWriter:
         _write(self.directory.record_file, record)
 
     def go_on(self) -> None:
-        """Record that the run is under way again."""
+        """Record that the run has resumed."""
         self._change(state="running", ended=None)
 
     def image(self, name: str, evidence: Mapping[str, JsonValue]) -> None:
@@ -49,7 +49,7 @@ class RunWriter:
         self._change(images={**images, name: dict(evidence)})
 
     def model(self, evidence: Mapping[str, JsonValue]) -> None:
-        """Record revision and files of a model that was downloaded."""
+        """Record revision and files of a downloaded model."""
         self._change(model=dict(evidence))
 
     def rdma(self, reasons: Iterable[str]) -> None:

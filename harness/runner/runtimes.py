@@ -1,4 +1,4 @@
-"""The runtimes that a plan can name, each with how it is made for one owner of processes."""
+"""The runtimes that a plan can name, and how each is made for one owner of processes."""
 
 from __future__ import annotations
 

@@ -29,14 +29,14 @@ METRICS_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class ServerSession:
-    """Carries one start of a server out."""
+    """Carries out one start of a server."""
 
     context: Context
     steps: ServerSteps
 
     @property
     def engine(self) -> ServedEngine:
-        """What is known of the server's engine."""
+        """What is known about the server's engine."""
         return served(self.steps.session)
 
     def run(self) -> None:
@@ -100,10 +100,10 @@ class ServerSession:
 
         Raises:
             EngineStoppedError, DaemonLostError: the server did not survive it.
-            EngineError: the client failed by itself.
+            EngineError: the client failed on its own.
         """
         try:
-            self.context.run_tool(self.steps.warm_up, "warm the server up", watch.tick)
+            self.context.run_tool(self.steps.warm_up, "warm up the server", watch.tick)
         except EngineError as error:
             if death := watch.death():
                 raise death from error
@@ -112,9 +112,9 @@ class ServerSession:
             raise death
 
     def _check_tokenizer(self, watch: ServerWatch) -> int | None:
-        """Compare saved ids with what the server makes of the same text; return how many.
+        """Compare saved ids with what the server makes of the same text; return how many prompts.
 
-        None: it has no endpoint that tells.
+        None: it has no endpoint for that.
         """
         endpoint = self.engine.endpoints.tokenize
         if endpoint is None:
@@ -147,7 +147,7 @@ class ServerSession:
         except (requests.RequestException, KeyError, TypeError) as error:
             raise watch.death() or EngineError(
                 f"the server does not tokenize: {error}",
-                usually="another release than the suite's was installed",
+                usually="a different release from the suite's is installed",
                 next_step=f"try: curl -X POST {url}",
             ) from error
 
@@ -158,7 +158,9 @@ class ServerSession:
         now = stamp(context.clock.now())
         if error is None and compilations(self.steps.folder, self.engine, began, now):
             # vLLM says so itself (0.31 utils/jit_monitor.py): this shape was not warm yet.
-            context.progress.say(f"  {cell.id}: kernels were compiled meanwhile; once more, warm")
+            context.progress.say(
+                f"  {cell.id}: kernels were compiled while it ran; measuring again"
+            )
             self._send_warmups(watch)
             began = stamp(context.clock.now())
             error = self._attempt(step, watch)
@@ -211,9 +213,9 @@ class ServerSession:
         if code is None:
             what = f"the client did not finish within {step.limit_s:.0f} s"
         elif code != 0:
-            what = f"the client ended with {exit_text(code)}: {log_tail(step.log, 1)}"
+            what = f"the client failed ({exit_text(code)}): {log_tail(step.log, 1)}"
         elif not step.result.exists():
-            what = f"the client ended with exit 0 but wrote no result: {log_tail(step.log, 1)}"
+            what = f"the client exited with 0 but wrote no result: {log_tail(step.log, 1)}"
         else:
             return
         raise CellError(
@@ -228,4 +230,4 @@ class ServerSession:
             answer = requests.get(scrape.url, timeout=METRICS_SECONDS)
             write_text(scrape.path, answer.text)
         except requests.RequestException as error:
-            self.context.progress.say(f"  no counters from the server: {error}")
+            self.context.progress.say(f"  could not read the server's counters: {error}")

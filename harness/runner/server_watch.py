@@ -1,4 +1,4 @@
-"""Whether a server still serves, asked while something else runs and once that has ended."""
+"""Whether a server still serves, checked while something else runs and once that has ended."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class ServerWatch:
     health: str
     """URL that answers as long as the engine behind it lives."""
     shown: Tick
-    """Brings what a person sees up to date."""
+    """Updates what a person sees."""
 
     def tick(self) -> None:
-        """Look once; called between the polls of a wait.
+        """Check once; called between the polls of a wait.
 
         Raises:
             EngineStoppedError: the server ended.
@@ -40,7 +40,7 @@ class ServerWatch:
             raise self._stopped(self.server.wait(0, self.shown))
 
     def death(self) -> EngineStoppedError | DaemonLostError | None:
-        """Return how the server died; None where it lives.
+        """Return how the server died; None if it is alive.
 
         The process of a server whose engine died lives on for a moment, and its clients fail
         before it is gone.
@@ -65,7 +65,7 @@ class ServerWatch:
         return EngineStoppedError(
             f"the server stopped ({exit_text(code)})"
             if code is not None
-            else "the server still runs, but its engine serves no more",
+            else "the server is still running, but its engine no longer serves",
             log=self.server.log,
             last_lines=log_tail(self.server.log),
             usually="too little memory, or a crash in a kernel of this workload",

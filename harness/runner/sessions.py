@@ -20,7 +20,7 @@ def measure(context: Context, unfit: HostError | None) -> None:
     """Run every session that this host can; ``unfit`` is why those that need RDMA cannot.
 
     Raises:
-        KitError: the first reason for which a session did not run to its end.
+        KitError: the first reason why a session did not run to its end.
     """
     context.progress.expect(context.plan.expected_s)
     ensure_prompts(context)
@@ -36,10 +36,10 @@ def measure(context: Context, unfit: HostError | None) -> None:
 def _run_session(context: Context, session: Session) -> EngineError | None:
     """Measure what is left of a session, with one restart if the engine dies in between.
 
-    A cell under which it died is tried once more by that restart, after all others: it may be the
-    one that kills it. An engine that did not even come up is not started again: it would fail the
-    same way, after the same wait. The sessions of other recipes still run; the error is returned
-    for the end.
+    The cell during which it died is tried once more after that restart, last of all: it may be what
+    kills the engine. An engine that did not even come up is not started again: it would fail the
+    same way, after the same wait. The sessions of other recipes still run; the error is returned,
+    to be raised at the end.
     """
     restarted = False
     while todo := _left(context.directory, session):
@@ -49,16 +49,16 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
         except EngineError as error:
             if not _left(context.directory, session):
                 context.progress.say(
-                    f"  {session.recipe}: {error.summary}; its last cell was measured before."
+                    f"  {session.recipe}: {error.summary}; its last cell had already finished."
                 )
                 return None
             came_up = context.directory.session_file(session.recipe, number).exists()
             if restarted or not came_up:
                 context.progress.say(error.render())
                 return error
-            context.progress.say(f"  {session.recipe}: {error.summary}. Starting it once more.")
+            context.progress.say(f"  {session.recipe}: {error.summary}. Restarting it once.")
             try:
-                # A daemon that went away can have left its container running.
+                # A daemon that went away may have left its container running.
                 context.runtime.end_leftovers(context.owner)
             except KitError as away:
                 context.progress.say(away.render())
@@ -68,7 +68,7 @@ def _run_session(context: Context, session: Session) -> EngineError | None:
 
 
 def _left(directory: RunDirectory, session: Session) -> list[Cell]:
-    """Return the cells still to be measured, those that lost their engine before last."""
+    """Return the cells still to be measured; those that already lost their engine come last."""
     left = [cell for cell in session.cells if not directory.finished(cell)]
     return sorted(left, key=lambda cell: directory.cell_record(cell) is not None)
 

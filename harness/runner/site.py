@@ -1,4 +1,4 @@
-"""Where things are on this host, and what a person asked for beside the plan."""
+"""Where things are on this host, and what a person asked for besides the plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Site:
     images: Images
     lock: Path = field(default_factory=default_lock)
     model: Path | None = None
-    """The user's own folder of the suite's model; else it is downloaded into the cache."""
+    """The user's own folder of the suite's model; if None, it is downloaded into the cache."""
     rdma: RdmaChoice = field(default_factory=lambda: choose(read_rdma()))
     rebuild: bool = False
     keep: bool = False

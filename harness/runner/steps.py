@@ -1,7 +1,7 @@
-"""What a run does, one step after the other, as plain data.
+"""What a run does, step by step, as plain data.
 
-A run carries these very objects out and a dry run prints them. Command, job files, folders and log
-are said here alone; neither of the two builds any of its own.
+A run carries out these very objects, and a dry run prints them. Commands, job files, folders and
+logs are defined only here; neither of the two builds any of its own.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class CopyCode:
 
     folder: Path
     package: tuple[Path, ...]
-    """What makes the package harness/ there: files and folders."""
+    """Files and folders that make up the package harness/ there."""
     modules: tuple[Path, ...]
-    """Modules of engines' own, beside the package."""
+    """Engines' own modules, copied next to the package."""
 
     @property
     def copies(self) -> Iterator[tuple[Path, Path]]:
-        """Yield each file or folder with the folder that it is copied into."""
+        """Yield each file or folder, and the folder into which it is copied."""
         yield from ((source, self.folder / "harness") for source in self.package)
         yield from ((source, self.folder) for source in self.modules)
 
@@ -61,12 +61,12 @@ class DownloadModel:
 
 @dataclass(frozen=True, kw_only=True)
 class CommandStep:
-    """One command, with all that must be there before it starts. Durations are in seconds."""
+    """One command, with all that must exist before it starts. Durations are in seconds."""
 
     title: str
     expected_s: float
     limit_s: float
-    """It is ended when it takes longer; a server, when it is not ready by then."""
+    """It is stopped if it takes longer; a server, if it is not ready by then."""
     command: Command
     log: Path
     folders: tuple[Path, ...] = ()
@@ -83,7 +83,7 @@ class ProbeRdma(CommandStep):
 
 @dataclass(frozen=True, kw_only=True)
 class MakePrompts(CommandStep):
-    """Make sets of prompts, before any engine starts."""
+    """Make the prompts of request sets, before any engine starts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +115,7 @@ class Scrape:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureCell(CommandStep):
-    """Load the server with one cell, between two looks at its counters."""
+    """Measure one cell on the server, reading its counters before and after."""
 
     cell: Cell
     before: Scrape | None
@@ -133,7 +133,7 @@ class StopServer:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSteps:
-    """One start of a server with the cells that are to be measured on it."""
+    """One start of a server, with the cells to be measured on it."""
 
     session: Session
     number: int

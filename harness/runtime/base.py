@@ -57,7 +57,7 @@ def inside_command(
 ) -> Command:
     """Return the command that runs a module of `harness.inside` on a job file.
 
-    ``code`` is the folder that holds the copied package; it and the job are read in any case.
+    ``code`` is the folder that holds the copied package; it and the job are always read.
     """
     return Command(
         role=role,
@@ -82,11 +82,11 @@ class Lines(Protocol):
         ...
 
     def folders(self, command: Command) -> list[Path]:
-        """Return the folders that must be there before ``command`` starts."""
+        """Return the folders that must exist before ``command`` starts."""
         ...
 
     def stop_line(self, command: Command) -> str:
-        """Return the shell line that stops ``command`` where it was started in the background."""
+        """Return the shell line that stops ``command`` once it was started in the background."""
         ...
 
 
@@ -99,7 +99,7 @@ class Runtime(Lines, Protocol):
         ...
 
     def prepare(self, image: str) -> Mapping[str, JsonValue]:
-        """Make ``image`` usable and return the evidence of what it is, for the run directory.
+        """Make ``image`` ready and return the evidence of what it is, for the run directory.
 
         Raises:
             HostError: this host cannot run it.
@@ -124,5 +124,5 @@ class Runtime(Lines, Protocol):
         ...
 
     def end_leftovers(self, owner: Owner) -> int:
-        """End what an earlier, killed harness of this run left behind; return how many."""
+        """End what an earlier, killed process of this run left behind; return how many."""
         ...

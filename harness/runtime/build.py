@@ -33,7 +33,7 @@ PIN_LABEL = "b300-repro.pin"
 
 @dataclass(frozen=True, kw_only=True)
 class BuildPlan:
-    """One build: its context, its arguments, and what is fetched into the context before."""
+    """One build: its context, its arguments, and what is fetched into the context beforehand."""
 
     image: str
     tag: str
@@ -44,7 +44,7 @@ class BuildPlan:
     downloads: tuple[tuple[str, ...], ...]
 
     rebuild: bool = False
-    """Whether every step runs again, finished or not."""
+    """Whether every step runs again, cached or not."""
 
     def argv(self) -> tuple[str, ...]:
         """Return the build's command."""
@@ -79,7 +79,7 @@ def plan_build(name: str, images: Images, cache: Path) -> BuildPlan:
 
 
 def parallel_jobs(memory_per_job_gb: float) -> int:
-    """Return how many compilers this host can run at once: by cores, and by memory."""
+    """Return how many compilers this host can run concurrently: by cores, and by memory."""
     by_memory = int(psutil.virtual_memory().total / (memory_per_job_gb * 1e9))
     return max(1, min(os.cpu_count() or 1, by_memory))
 
@@ -98,7 +98,7 @@ def build_line(name: str, images: Images, cache: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """How a build went: its steps, its seconds in all, and where its whole log is."""
+    """How a build went: its steps, its duration in seconds, and where its full log is."""
 
     steps: tuple[Step, ...]
     seconds: float
@@ -107,7 +107,7 @@ class BuildResult:
 
 @dataclass(frozen=True)
 class Builder:
-    """Carries builds out."""
+    """Carries out builds."""
 
     cache: Path
     owner: Owner
@@ -141,7 +141,7 @@ class Builder:
         return BuildResult(tuple(steps), round(seconds, 1), log)
 
     def _fill_context(self, plan: BuildPlan, log: Path) -> None:
-        """Copy the Dockerfile's folder, and fetch wheels beside it, unless that is done."""
+        """Copy the Dockerfile's folder, and fetch wheels into the copy, unless already done."""
         complete = plan.context / COMPLETE
         if complete.exists() and not plan.rebuild:
             return
@@ -155,7 +155,7 @@ class Builder:
         )
         if not fetched:
             raise ImageError(
-                f"could not fetch the wheels of {plan.image}; the last lines:\n"
+                f"could not fetch the wheels for {plan.image}; the last lines:\n"
                 f"{log_tail(log, TAIL_LINES)}",
                 usually="no package index answers, or the disk is full",
                 next_step=f"read {log}, then run the same command again",
@@ -180,7 +180,7 @@ class Builder:
                     self.progress.say(f"  step {step}")
 
         with self.progress.step(text, expected_s=expected_s):
-            # HF_TOKEN belongs to the download of the model alone.
+            # HF_TOKEN is only for the download of the model.
             env = {name: value for name, value in os.environ.items() if name != "HF_TOKEN"}
             process = self.owner.spawn(argv, env={**env, **BUILDKIT}, log=log)
             try:
@@ -200,9 +200,9 @@ def _build_failed(plan: BuildPlan, code: int | None, failure: str, log: Path) ->
     elif "buildx" in failure:
         usually = "this Docker client has no buildx, which BuildKit builds need"
         next_step = "install docker-buildx-plugin (Debian and Ubuntu: docker-buildx)"
-    outcome = f"still ran after {duration(BUILD_SECONDS)}" if code is None else f"exit {code}"
+    outcome = f"still running after {duration(BUILD_SECONDS)}" if code is None else f"exit {code}"
     return ImageError(
-        f"could not build {plan.image} ({outcome}): {failure}\n(the whole log: {log})",
+        f"could not build {plan.image} ({outcome}): {failure}\n(the full log: {log})",
         usually=usually,
         next_step=next_step,
     )

@@ -26,7 +26,7 @@ _STAMP = re.compile(r"^\S+Z ")
 
 @dataclass
 class BuildLog:
-    """Reads a build's log, as far as it is written."""
+    """Reads a build's log while it is being written."""
 
     _texts: dict[str, str] = field(default_factory=dict)
     _output: dict[str, list[str]] = field(default_factory=dict)

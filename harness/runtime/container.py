@@ -22,7 +22,7 @@ RUN_LABEL = "b300-repro.run"
 ROLE_LABEL = "b300-repro.role"
 
 UNKNOWN_NODES = ("/dev/infiniband/rdma_cm", "/dev/infiniband/uverbsN")
-"""Printed where this host has no fitting device: a plan is often read on another machine."""
+"""Printed if this host has no suitable device: a plan is often read on another machine."""
 
 GIB = 2**30
 
@@ -147,13 +147,13 @@ class Containers:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def spec(self, command: Command, name: str) -> ContainerSpec:
-        """Return the container that carries ``command`` out."""
+        """Return the container that runs ``command``."""
         granted = command.container or Container()
         program, *arguments = command.argv
         rdma = granted.rdma
         env = {**OFFLINE, **(self.rdma.env if rdma else {}), **command.env}
         if not command.is_engine:
-            # Programs look for a home and a user's name; this user has none inside the image.
+            # Programs look for a home and a user name; this user has neither inside the image.
             env = {"HOME": "/tmp", "USER": "b300-repro", **env}
         return ContainerSpec(
             image=self.images.run_reference(command.image),

@@ -43,7 +43,7 @@ class DockerRuntime:
     rdma: RdmaChoice
     rebuild: bool = False
     keep: bool = False
-    """Leave ended containers where they are, to look into them."""
+    """Keep exited containers for inspection."""
     privileged: bool = False
     """Give ``--privileged`` to engines that need RDMA; a last resort, recorded in the run."""
 
@@ -80,7 +80,7 @@ class DockerRuntime:
                 raise ImageError(
                     f"container {container.name} was made from {made_from}, "
                     f"not from the verified {record.id}",
-                    usually="the engine's image store was changed at this very moment",
+                    usually="the engine's image store was changed at that very moment",
                     next_step=f"python -m harness build {record.image} --rebuild",
                 )
             with engine_errors(f"start {command.role}"):
@@ -100,9 +100,9 @@ class DockerRuntime:
     def end_leftovers(self, owner: Owner) -> int:
         """End builds, and the containers that carry this run's label; no other is ever touched.
 
-        Ended containers are removed, unless they are to be kept.
+        Exited containers are removed, unless they are to be kept.
         """
-        with engine_errors("look for containers of an earlier run"):
+        with engine_errors("look for an earlier run's containers"):
             label = f"{RUN_LABEL}={owner.run_id}"
             left = self._docker.containers.list(all=not self.keep, filters={"label": label})
             for container in left:
@@ -111,7 +111,7 @@ class DockerRuntime:
 
     @functools.cached_property
     def _docker(self) -> DockerClient:
-        """The engine, connected to at its first use: a plan can be printed without one."""
+        """The engine, connected to on first use: a plan can be printed without one."""
         return connect()
 
     @property
@@ -138,17 +138,17 @@ class DockerRuntime:
         if record is None:
             raise ImageError(
                 f"image {image} was not prepared",
-                usually="its record in the cache was removed while the run was going on",
+                usually="its record in the cache was removed during the run",
                 next_step=f"python -m harness build {image}",
             )
         self._store.verify(record)
         return record
 
     def _create(self, containers: Containers, command: Command, image_id: str) -> Container:
-        """Create the container under a name that nobody has."""
+        """Create the container under an unused name."""
         from docker.errors import APIError
 
-        with engine_errors(f"create the container of {command.role}"):
+        with engine_errors(f"create the {command.role} container"):
             for _ in range(3):
                 spec = containers.spec(command, new_name(command.role))
                 try:
@@ -157,7 +157,7 @@ class DockerRuntime:
                     if error.status_code != 409 or "already in use" not in str(error):
                         raise
         raise ImageError(
-            f"three names for a container of {command.role} were all taken",
+            f"three names for the {command.role} container were all taken",
             usually="another program creates containers under the kit's names",
             next_step="docker ps --all --filter name=b300-repro",
         )

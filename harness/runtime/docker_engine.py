@@ -1,7 +1,7 @@
 """The connection to this host's Docker engine, what it is, and its errors in the kit's words.
 
-Only here and in its neighbours is the Docker SDK imported, and only when containers are used: the
-smoke suite runs without it.
+The Docker SDK is imported only here and in the neighbouring modules, and only when containers are
+used: the smoke suite runs without it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WHERE = "DOCKER_HOST"
 
 @dataclass(frozen=True)
 class DockerFacts:
-    """What an engine says of itself."""
+    """What an engine says about itself."""
 
     version: str
     storage: str
@@ -64,12 +64,12 @@ def _unreachable(error: Exception) -> HostError:
     if "Permission denied" in str(error):
         return HostError(
             f"this user may not use the Docker engine at {where}",
-            usually="the user is not in the group docker, or logged in before being added to it",
+            usually="the user is not in the docker group, or logged in before being added to it",
             next_step='sudo usermod -aG docker "$USER", log in again, then: docker info',
         )
     return HostError(
         f"no Docker engine answers at {where}",
-        usually=f"the daemon does not run, or {WHERE} names another one",
+        usually=f"the daemon is not running, or {WHERE} names another one",
         next_step="sudo systemctl start docker, then: docker info; "
         "or measure without containers: --runtime local",
     )
@@ -93,8 +93,8 @@ def engine_errors(doing: str) -> Iterator[None]:
     """Turn the SDK's errors into the kit's.
 
     Raises:
-        DaemonLostError: the daemon does not answer any more.
-        ImageError: it refuses what it is asked for.
+        DaemonLostError: the daemon no longer answers.
+        ImageError: it refuses the request.
     """
     from docker.errors import APIError, DockerException
 
@@ -109,7 +109,7 @@ def engine_errors(doing: str) -> Iterator[None]:
 def lost(doing: str) -> DaemonLostError:
     """Return the error for a daemon that went away."""
     return DaemonLostError(
-        f"Docker's daemon stopped answering while the kit was to {doing}",
+        f"the Docker daemon stopped answering when the kit tried to {doing}",
         usually="it was restarted or upgraded, and took its containers with it",
         next_step="docker info; then run the same command again: finished cells are kept",
     )
@@ -117,7 +117,7 @@ def lost(doing: str) -> DaemonLostError:
 
 def _refused(doing: str, explanation: str) -> ImageError:
     text = explanation.lower()
-    usually, next_step = "the engine's own words are above", "docker info"
+    usually, next_step = "Docker's own message, above, says why", "docker info"
     if "could not select device driver" in text or "unresolvable cdi" in text:
         usually = "NVIDIA's container toolkit is not installed, or not registered with Docker"
         next_step = "sudo nvidia-ctk runtime configure --runtime=docker, then restart Docker"
@@ -125,12 +125,10 @@ def _refused(doing: str, explanation: str) -> ImageError:
         usually = "the disk of Docker's data root is full"
         next_step = "free some space: docker system df"
     elif "dial tcp" in text or "no such host" in text or "timeout" in text:
-        usually = (
-            "the registry does not answer: no network, or a proxy that the daemon does not know"
-        )
+        usually = "the registry does not answer: no network, or the daemon lacks the proxy settings"
         next_step = "set the daemon's own proxy and name server; try: docker pull hello-world"
     elif "manifest unknown" in text or "not found" in text:
-        usually = "the registry has no image of this digest (any more), or a name is misspelt"
+        usually = "the registry has no image with this digest (any more), or a name is misspelt"
         next_step = "compare docker/images.lock.yaml with: docker buildx imagetools inspect NAME"
     elif "executable file not found" in text:
         usually = "the image is not the one that the recipe was written for"

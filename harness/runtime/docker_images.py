@@ -1,7 +1,8 @@
 """Pull, build and verify images, and keep a record of what was verified.
 
-A published image is verified by its digest. One that is built here has none: its record holds the
-id that the engine gave it (the digest of its configuration), and its base was verified when pulled.
+A published image is verified by its digest. One that is built on this host has none: its record
+holds the id that the engine gave it (the digest of its configuration), and its base was verified
+when pulled.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class ImageStore:
     progress: Progress
 
     def record(self, image: str) -> ImageRecord | None:
-        """Return the record of ``image`` as the lock now has it; None where there is none."""
+        """Return the record of ``image`` as the lock now defines it; None if there is none."""
         path = self._path(image)
         return read_record(path, ImageRecord) if path.exists() else None
 
@@ -56,10 +57,10 @@ class ImageStore:
         return found
 
     def ensure(self, image: str, *, rebuild: bool) -> ImageRecord:
-        """Pull or build ``image`` unless it is there; return its verified record.
+        """Pull or build ``image`` unless it is present; return its verified record.
 
         Raises:
-            ImageError: it could not be made, or is not what the record or the lock says.
+            ImageError: it could not be pulled or built, or is not what the record or lock says.
         """
         lock = self._path(image).with_suffix(".lock")
         make_folder(lock.parent)
@@ -86,9 +87,9 @@ class ImageStore:
         if found != record.id:
             raise ImageError(
                 f"image {record.image} is not the one that was verified: {record.reference} is "
-                f"{found or 'gone'}, recorded is {record.id}",
-                usually="somebody built, tagged or removed an image under this name since",
-                next_step=f"make it rebuild: python -m harness build {record.image} --rebuild",
+                f"{found or 'gone'}, but the record says {record.id}",
+                usually="somebody has built, tagged or removed an image under this name since",
+                next_step=f"rebuild it: python -m harness build {record.image} --rebuild",
             )
 
     def _path(self, image: str) -> Path:
@@ -107,7 +108,7 @@ class ImageStore:
 
     def _build(self, image: str, *, rebuild: bool) -> ImageRecord:
         base = self._base(image)
-        # What was verified is what is built on, also where the lock knows a tag only.
+        # What was verified is what is built on, even if the lock has only a tag.
         planned = plan_build(image, self.images, self.cache)
         plan = replace(planned, args={**planned.args, "BASE": base.reference}, rebuild=rebuild)
         result = Builder(self.cache, self.owner, self.clock, self.progress).build(plan)
@@ -148,14 +149,14 @@ class ImageStore:
         return self._verified(name, base, digest, how)
 
     def _verified(self, name: str, base: Base, digest: str, how: How) -> BaseRecord:
-        """Check that the engine holds the base under this very digest."""
+        """Check that the engine holds the base under exactly this digest."""
         reference = f"{base.name}@{digest}"
         with engine_errors(f"inspect {reference}"):
             found = self.client.images.get(reference)
         digests = {each.partition("@")[2] for each in found.attrs.get("RepoDigests") or ()}
         if digest not in digests:
             raise ImageError(
-                f"{base.name}:{base.tag} is not the image of the lock: the engine has "
+                f"{base.name}:{base.tag} is not the image in the lock: the engine has "
                 f"{', '.join(sorted(digests)) or 'no digest for it'}, the lock says {digest}",
                 usually="the digest in docker/images.lock.yaml is wrong, or a mirror serves "
                 "another image",
@@ -168,11 +169,11 @@ class ImageStore:
         if found is None:
             raise ImageError(
                 f"--base {name}={reference}: this engine has no such image",
-                usually="it was not imported yet, or into another engine",
+                usually="it was not imported yet, or was imported into another engine",
                 next_step=f"docker image inspect {reference}",
             )
         self.progress.say(
-            f"Base {name} is replaced by the local image {reference}: not the locked base."
+            f"Base {name} is replaced with the local image {reference}, not the locked base."
         )
         return BaseRecord(
             name=name,
@@ -183,7 +184,7 @@ class ImageStore:
         )
 
     def _pull_by_tag(self, name: str, base: Base) -> BaseRecord:
-        """Pull a base whose digest nobody knew, and lock it."""
+        """Pull a base whose digest was unknown, and lock it."""
         self._pull(base.name, base.tag)
         with engine_errors(f"inspect {base.reference}"):
             found = self.client.images.get(f"{base.name}:{base.tag}")
@@ -195,8 +196,8 @@ class ImageStore:
         locked = FirstPull(reference=base.reference, digest=digest)
         write_json(self._first_pull_path(base), locked.model_dump(mode="json"))
         self.progress.say(
-            f"{base.reference} had no digest in docker/images.lock.yaml; it is locked now, for "
-            f"this host, as {digest}. To lock it for everybody: add `index: {digest}` there."
+            f"{base.reference} had no digest in docker/images.lock.yaml; it is now locked, for "
+            f"this host, as {digest}. To lock it for everyone, add `index: {digest}` there."
         )
         return self._verified(name, base, digest, "locked at its first pull")
 
@@ -209,7 +210,7 @@ class ImageStore:
         return read_record(path, FirstPull) if path.exists() else None
 
     def _pull(self, name: str, digest_or_tag: str) -> None:
-        """Pull one image, showing how many of its layers are done."""
+        """Pull one image, updating the progress shown."""
         joined = "@" if digest_or_tag.startswith("sha256:") else ":"
         reference = f"{name}{joined}{digest_or_tag}"
         with (
@@ -236,6 +237,6 @@ def _pull_failed(reference: str, reason: str) -> ImageError:
         )
     return ImageError(
         f"could not pull {reference}: {reason}",
-        usually="the registry does not answer, or has no image of this digest",
+        usually="the registry does not answer, or has no image with this digest",
         next_step=f"try by hand: docker pull {reference}",
     )

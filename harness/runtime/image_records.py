@@ -1,4 +1,4 @@
-"""What is kept of an image that was prepared: the kit's own files, strict and versioned."""
+"""What is recorded about a prepared image: the kit's own files, strict and versioned."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BaseRecord(Strict):
 
 
 class StepRecord(Strict):
-    """One step of a build; seconds are those of the build that really ran it."""
+    """One step of a build; seconds are those of the build that actually ran it."""
 
     text: str
     seconds: float

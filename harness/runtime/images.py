@@ -23,16 +23,16 @@ LOCK_FILE = "images.lock.yaml"
 LOCK = "requirements.lock"
 ACCELERATOR_LOCK = "torch-cuda.lock"
 CONTRACT = "contract.json"
-"""What a built image offers, as it said itself."""
+"""What a built image offers, as the image itself reported."""
 NOT_BUILT = (CONTRACT, "README.md")
-"""Files of an image's folder that come from a build, or tell of one, and decide none."""
+"""Files of an image's folder that result from a build or describe one, and influence none."""
 
 Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class Base(Strict):
-    """An image that is pulled. Where no digest is known, it is locked at the first pull."""
+    """An image that is pulled. If no digest is known, it is locked at the first pull."""
 
     name: str
     tag: str
@@ -43,12 +43,12 @@ class Base(Strict):
 
     @property
     def digest(self) -> str | None:
-        """Return the digest that is pulled: the platform's own where it is known."""
+        """Return the digest that is pulled: the platform's own if it is known."""
         return self.amd64 or self.index
 
     @property
     def reference(self) -> str:
-        """Return what is pulled: by digest where one is known."""
+        """Return what is pulled: by digest if one is known."""
         return f"{self.name}@{self.digest}" if self.digest else f"{self.name}:{self.tag}"
 
 
@@ -61,7 +61,7 @@ class Source(Strict):
 
     @property
     def requirement(self) -> str:
-        """Return it as pip's requirement by hash."""
+        """Return it as a pip requirement with its hash."""
         return f"{self.name}=={self.version} --hash=sha256:{self.sha256}"
 
 
@@ -97,7 +97,7 @@ class ImagesFile(Strict):
     def _bases_are_known(self) -> Self:
         for name, image in self.images.items():
             if image.base not in self.bases:
-                msg = f"image {name} is made from {image.base!r}{nearest(image.base, self.bases)}"
+                msg = f"image {name}: unknown base {image.base!r}{nearest(image.base, self.bases)}"
                 raise ValueError(msg)
         return self
 
@@ -108,9 +108,9 @@ class Images:
 
     root: Path
     replaced: Mapping[str, str] = field(default_factory=dict)
-    """Base -> reference of an image of this host's engine, used in its place and said so."""
+    """Base -> reference of an image of this host's engine, used instead and reported as such."""
     arguments: Mapping[str, str] = field(default_factory=dict)
-    """Build arguments that the user gives in place of the lock's or the Dockerfile's."""
+    """Build arguments that the user gives instead of the lock's or the Dockerfile's."""
 
     @functools.cached_property
     def file(self) -> ImagesFile:
@@ -177,11 +177,11 @@ class Images:
         if missing:
             raise UsageError(
                 f"image {name}: {', '.join(missing)}: no such file",
-                usually=f"the name is misspelt in {self.root / LOCK_FILE}, or the lock was not "
-                "made",
+                usually=f"the name is misspelt in {self.root / LOCK_FILE}, or the lock was never "
+                "generated",
                 next_step="nox -s lock",
             )
-        # pip compiles what it installs, the programs of docker/ among it.
+        # pip compiles what it installs, including the programs in docker/.
         found = (path for path in folder.rglob("*") if "__pycache__" not in path.parts)
         files = sorted(path for path in found if path.is_file())
         parts = {

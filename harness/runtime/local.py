@@ -19,7 +19,7 @@ from harness.runtime.environment import Environment, ensure
 from harness.runtime.images import Images
 
 PASSED_ON = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR")
-"""What engines see of the user's shell: a stray VLLM_* or OMP_* there would change the numbers."""
+"""What engines see of the user's shell: a stray VLLM_* or OMP_* variable would change numbers."""
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Locks of the engine environment: made by uv, split in two, read back.
 
-torch and what belongs to its CUDA build stand in a lock of their own. The environment first takes
-the CPU build, and falls back to that second lock where no index has it.
+torch and the parts of its CUDA build are in a lock of their own. The environment first tries the
+CPU build, and falls back to that second lock if no index has it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ENTRY = re.compile(r"^[A-Za-z0-9].*?(?=^[A-Za-z0-9]|\Z)", re.MULTILINE | re.DOT
 def entries(lock: str) -> list[tuple[str, str]]:
     """Return names and entries of a pip requirements lock.
 
-    A name can stand there more than once: with another version for another Python or platform.
+    A name can appear more than once: with different versions for different Pythons or platforms.
     """
     found = (match.group() for match in _ENTRY.finditer(lock))
     return [(re.split(r"[=\[ ]", entry, maxsplit=1)[0], entry) for entry in found]
@@ -40,7 +40,7 @@ def split(lock: str) -> tuple[str, str]:
 
 
 def main() -> None:
-    """Split the lock named first into the two of the image folder named second."""
+    """Split the lock (first argument) into the two locks of an image folder (second argument)."""
     whole, folder = (Path(argument) for argument in sys.argv[1:])
     common, accelerator = split(whole.read_text(encoding="utf-8"))
     write_text(folder / LOCK, common)

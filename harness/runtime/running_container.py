@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.1
 FOLLOW_SECONDS = 30.0
-"""How long a container's last output may take to arrive after its end."""
+"""How long a container's last output may take to arrive after the container has exited."""
 KILLED = 137
 """128 + SIGKILL."""
 
@@ -38,19 +38,19 @@ def target(path):
         return ""
 sys.exit(not any(target(path) in inodes for path in glob.glob("/proc/[0-9]*/fd/*")))
 """
-"""Run inside a container: whether a process of it listens on a port of the network it shares with
-the host. State 0A is LISTEN; the columns are those of proc_net_tcp(5)."""
+"""Run inside a container: whether one of its processes listens on a port of the network it shares
+with the host. State 0A is LISTEN; the columns are those of proc_net_tcp(5)."""
 
 
 def _is_gone(error: ImageError) -> bool:
-    """Return whether the daemon refused because it does not know the container any more."""
+    """Return whether the daemon refused because it no longer knows the container."""
     from docker.errors import NotFound
 
     return isinstance(error.__cause__, NotFound)
 
 
 class RunningContainer:
-    """A container whose output goes to a log, each line with the time at which it arrived."""
+    """A container whose output goes to a log, each line stamped with its time of arrival."""
 
     def __init__(self, container: Container, log: Path, clock: Clock, *, keep: bool) -> None:
         self.log = log
@@ -97,8 +97,8 @@ class RunningContainer:
         from docker.errors import APIError
 
         command = ["python3", "-c", LISTENS, str(port)]
-        # A container that ended a moment ago is asked in vain: `poll` tells of its end.
-        with engine_errors("ask a container for its sockets"), contextlib.suppress(APIError):
+        # A container that has just exited cannot answer: `poll` reports its exit.
+        with engine_errors("list a container's sockets"), contextlib.suppress(APIError):
             return bool(self._container.exec_run(command).exit_code == 0)
         return False
 
@@ -125,18 +125,18 @@ class RunningContainer:
             self._failure = error
         except ImageError as error:
             if _is_gone(error):
-                self._output.copy([b"removed from outside while it ran: docker rm --force"])
+                self._output.copy([b"removed from outside while running: docker rm --force"])
                 self._code = KILLED
             else:
                 self._failure = lost("follow a container")
                 self._failure.__cause__ = error
 
     def _exit_code(self) -> int:
-        """Return the exit code; write down where the container was killed, and by whom."""
+        """Return the exit code; if the container was killed, write to the log by whom."""
         code = int(self._container.wait()["StatusCode"])
         self._container.reload()
         if self._container.attrs["State"].get("OOMKilled"):
             self._output.copy([b"killed: the container ran out of memory (OOMKilled, exit 137)"])
         elif code == KILLED and not self._stopping:
-            self._output.copy([b"killed from outside (exit 137): by hand, or for want of memory"])
+            self._output.copy([b"killed from outside (exit 137): by hand, or out of memory"])
         return code

@@ -1,7 +1,7 @@
 """Wheels for an image whose base cannot reach the indexes that this machine is configured with.
 
 They are fetched outside, by pip with this machine's own settings, and copied into the build's
-context. torch comes as its CPU build where an index has it, as for the runtime ``local``.
+context. torch comes as its CPU build if an index has it, as for the runtime ``local``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = "wheels"
 def download_commands(name: str, images: Images, context: Path) -> list[tuple[str, ...]]:
     """Return pip's commands that fill ``context``: locked packages, torch, and torch's fallback.
 
-    The last is for where the one before fails.
+    The last is used only if the one before fails.
     """
     image = images.image(name)
     platforms = [f"manylinux_2_{minor}_x86_64" for minor in range(NEWEST_GLIBC, 4, -1)]

@@ -1,4 +1,4 @@
-"""The rules that every engine's settings follow, and what each engine says of its own."""
+"""The rules that every engine's settings follow, and what each engine adds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Form = Literal["flags", "keywords"]
 FORMS: Mapping[Form, str] = {"flags": "a flag with --", "keywords": "a keyword argument"}
 
 MODELS_OWN = "the model's own generation config"
-"""Sampling where nothing else is set: what ``vllm serve`` takes by default."""
+"""Sampling where nothing else is set: what ``vllm serve`` uses by default."""
 
 
 class Given(Protocol):
@@ -31,11 +31,11 @@ class Given(Protocol):
 
 
 class Recipe(Given, Protocol):
-    """All that a recipe says and that an engine has rules for."""
+    """Everything in a recipe that an engine has rules for."""
 
     @property
     def drive(self) -> str | None:
-        """The way of driving that is asked for."""
+        """The drive mode that is asked for."""
         ...
 
     @property
@@ -45,7 +45,7 @@ class Recipe(Given, Protocol):
 
 
 class EngineSettings(ABC):
-    """One engine, as far as a recipe and a plan need to know it."""
+    """What a recipe and a plan need to know about one engine."""
 
     name: ClassVar[str]
     """As recipes write it."""
@@ -58,9 +58,9 @@ class EngineSettings(ABC):
     has_client: ClassVar[bool] = False
     """Whether its image holds the benchmark client, which also makes the prompts."""
     reserved: ClassVar[tuple[str, ...]] = ()
-    """Settings that the kit makes itself; a recipe cannot."""
+    """Settings that only the kit makes; a recipe must not."""
     drives: ClassVar[tuple[str, ...]] = ()
-    """Ways of driving it, where there are several: a recipe names one."""
+    """Its drive modes, if it has several; a recipe then names one."""
     replicates: ClassVar[bool] = False
     """Whether a recipe can ask for several independent replicas, as `ranks`."""
 
@@ -69,9 +69,9 @@ class EngineSettings(ABC):
         if self.drives and recipe.drive not in self.drives:
             yield f"`drive` must be one of {', '.join(self.drives)} for {self.name}"
         if recipe.drive and not self.drives:
-            yield f"`drive` is not given for {self.name}: there is one way of driving it"
+            yield f"`drive` cannot be set for {self.name}: it has only one drive mode"
         if recipe.ranks > 1 and not self.replicates:
-            yield f"`ranks` is not given for {self.name}: it is one engine"
+            yield f"`ranks` cannot be set for {self.name}: it runs as one engine"
         yield from self.broken_args(recipe.args)
 
     def broken_args(self, args: Mapping[str, JsonValue]) -> Iterator[str]:
@@ -80,12 +80,12 @@ class EngineSettings(ABC):
             yield f"the kit sets this itself: {', '.join(reserved)}"
         for name, value in args.items():
             if name.startswith("--") != (self.form == "flags"):
-                yield f"{name}: a setting of {self.name} is {FORMS[self.form]}"
+                yield f"{name}: a setting of {self.name} must be {FORMS[self.form]}"
             elif value is None or (self.form == "flags" and value is False):
-                yield f"{name}: a flag is true or is left out"
+                yield f"{name}: a flag must be true or left out"
 
     def process_count(self, args: Mapping[str, JsonValue], ranks: int) -> int:  # noqa: ARG002
-        """Return how many processes the kit starts it as; ``ranks`` are the recipe's replicas."""
+        """Return how many processes the kit starts; ``ranks`` is the recipe's replica count."""
         return ranks
 
     @abstractmethod
@@ -94,7 +94,7 @@ class EngineSettings(ABC):
 
     @abstractmethod
     def prefix_caching(self, given: Given) -> bool:
-        """Return whether a prompt can be served from what earlier ones left."""
+        """Return whether a prompt can be served from the cache of earlier ones."""
 
     def sampling(self, given: Given) -> str:  # noqa: ARG002 - what most engines do
         """Return where the sampling parameters come from, since no request sends any."""

@@ -12,7 +12,7 @@ from harness.settings.base import EngineSettings, Form, Given, Recipe
 RANKS = "data_parallel_size"
 DRAFTS = "DEEPINFER_USE_NEXTN_DECODE"
 DEFAULT_DRAFTS = "5"
-"""Draft tokens where nothing is set (envs.py)."""
+"""Draft tokens if nothing is set (envs.py)."""
 MADE_UP = "DEEPINFER_FORCE_"
 """These variables route tokens to made-up experts: a profiling aid, not the model."""
 
@@ -32,13 +32,13 @@ class DeepInferSettings(EngineSettings):
         if RANKS not in recipe.args:
             yield f"{self.name} needs {RANKS}: one process is started for each rank"
         if forced := sorted(name for name in recipe.env if name.startswith(MADE_UP)):
-            yield f"this replaces the model's routing by a made-up one: {', '.join(forced)}"
+            yield f"this replaces the model's routing with a made-up one: {', '.join(forced)}"
 
     def broken_args(self, args: Mapping[str, JsonValue]) -> Iterator[str]:
         yield from super().broken_args(args)
         ranks = args.get(RANKS, 1)
         if not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1:
-            yield f"{RANKS}: a number of ranks is expected, not {ranks!r}"
+            yield f"{RANKS}: must be a number of ranks, not {ranks!r}"
 
     def process_count(self, args: Mapping[str, JsonValue], ranks: int) -> int:  # noqa: ARG002
         count = args[RANKS]

@@ -31,4 +31,4 @@ DriveName = Annotated[
         }
     ),
 ]
-"""A way of driving an engine; the engine's own rules say which it has."""
+"""A drive mode of an engine; the engine's own rules say which ones it has."""

@@ -26,7 +26,7 @@ class _Vllm(EngineSettings):
         source = given.args.get("--generation-config", "auto")
         parts = [MODELS_OWN if source == "auto" else f"generation config {source}"]
         if changed := given.args.get("--override-generation-config"):
-            parts.append(f"changed by {changed}")
+            parts.append(f"overridden by {changed}")
         return ", ".join(parts)
 
 

@@ -16,8 +16,8 @@ from harness.validation import Count, Identifier, Positive, Reason, Strict
 class Workload(Strict):
     """Input length, output length, and how requests are sent, of one row of a published table.
 
-    Either so many requests are kept in flight, or they arrive at a rate per second; a rate says
-    nothing about how many there are, so it comes with a number of prompts.
+    Either a fixed number of requests is kept in flight, or they arrive at a rate per second; a rate
+    does not say how many there are, so it comes with a number of prompts.
     """
 
     input_len: Count
@@ -25,7 +25,7 @@ class Workload(Strict):
     concurrency: Count | None = None
     request_rate: Positive | None = None
     prompts: Count | None = None
-    """Requests of one wave; given with a rate alone, else it is the concurrency."""
+    """Requests of one wave; given only with a rate, otherwise it is the concurrency."""
 
     @model_validator(mode="after")
     def _sent_in_one_way(self) -> Self:
@@ -33,7 +33,7 @@ class Workload(Strict):
             msg = "a workload takes exactly one of: concurrency, request_rate"
             raise ValueError(msg)
         if (self.prompts is None) != (self.request_rate is None):
-            msg = "prompts is given with request_rate, and only there"
+            msg = "prompts is given with request_rate, and only with it"
             raise ValueError(msg)
         return self
 
@@ -46,14 +46,14 @@ class Workload(Strict):
 
     @property
     def sent(self) -> str:
-        """Write how requests are sent: ``2,048`` at once, or ``10/s``."""
+        """Write how requests are sent: ``2,048`` in flight, or ``10/s``."""
         if self.concurrency is not None:
             return f"{self.concurrency:,}"
         return f"{self.request_rate:g}/s"
 
     @property
     def shape(self) -> str:
-        """Name what kernels see of the workload: the lengths, not the load."""
+        """Name what kernels see of the workload: the lengths, not how requests are sent."""
         return f"{short_length(self.input_len)}-{short_length(self.output_len)}".lower()
 
     @property
@@ -63,7 +63,7 @@ class Workload(Strict):
 
 
 def short_length(tokens: int) -> str:
-    """Write whole multiples of 1,024 as ``1K``, ``8K``; all else as it is."""
+    """Write whole multiples of 1,024 as ``1K``, ``8K``; anything else unchanged."""
     return f"{tokens // 1024}K" if tokens % 1024 == 0 else str(tokens)
 
 
@@ -77,7 +77,7 @@ class LoadLevel(Strict):
 class Warmup(Strict):
     """The discarded wave that each engine session runs once for each shape.
 
-    It has `prompts` requests where that is given, else as many as the workload runs at once.
+    It has `prompts` requests if given, else as many as one wave of the workload.
     """
 
     prompts: Count | None = None
@@ -103,7 +103,7 @@ class HubModel(Strict):
 
 
 def _model_kind(data: object) -> str:
-    """Tell the two kinds of model apart by what only one of them has."""
+    """Tell which kind of model it is by a key that only one kind has."""
     given = data if isinstance(data, dict) else vars(data)
     return "generated" if "generator" in given else "hub"
 
@@ -134,7 +134,7 @@ class Needs(Strict):
 
 
 class Hardware(Strict):
-    """The host that a suite is made for; `reproduce` takes the suite whose host it is on."""
+    """The host that a suite is made for; `reproduce` picks the suite made for its host."""
 
     gpu_name_prefix: str
     gpu_count: Count
@@ -170,7 +170,7 @@ class Column(Strict):
 
 
 class Row(Strict):
-    """One row of a table; `metric` serves the columns that name none."""
+    """One row of a table; `metric` applies to the columns that name none."""
 
     workload: Identifier
     label: str | None = None
@@ -197,7 +197,7 @@ class Table(Strict):
 
 
 class ComparesWith(Strict):
-    """Another suite's publication that is shown beside this suite's numbers, by matching names."""
+    """Another suite's publication, shown beside this suite's numbers by matching names."""
 
     suite: Identifier
     recipes: dict[Identifier, Identifier]
@@ -216,7 +216,7 @@ class Estimates(Strict):
 
 
 class Limits(Strict):
-    """Deadlines after which something that does not answer is ended."""
+    """Deadlines, after which something that does not respond is ended."""
 
     engine_start_s: Positive
     wave_s: Positive
@@ -235,12 +235,12 @@ class SuiteFile(Strict):
     runtime: Literal["local", "docker"] = "local"
     client_image: Identifier | None = None
     """Image whose benchmark client makes the prompts and loads engines that have none of their own;
-    by default that of the first recipe which has one."""
+    by default, the image of the first recipe that has one."""
     model: ServedModel
     needs: Needs | None = None
     repeats: Count = 1
     loads: Annotated[dict[Identifier, LoadLevel], Field(min_length=1)]
-    """The first is what a run takes unless told otherwise."""
+    """The first is the default."""
     warmup: Warmup
     workloads: dict[Identifier, Workload]
     sessions: Annotated[tuple[SuiteSession, ...], Field(min_length=1, strict=False)]

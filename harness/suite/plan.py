@@ -116,7 +116,7 @@ class Plan:
     about: str
     notice: str | None
     notes: tuple[str, ...]
-    """What a reader must know before quoting a number, one sentence or two each."""
+    """What a reader must know before quoting a number, in one or two sentences each."""
     kit_version: str
     runtime: Literal["local", "docker"]
     load: str
@@ -126,7 +126,7 @@ class Plan:
     pins: Mapping[str, str]
     """Image name -> SHA-256 over its locks and build files."""
     prompts_image: str
-    """Image whose benchmark client makes the prompts, whichever engines a filter leaves."""
+    """Image whose benchmark client makes the prompts, whichever engines a filter selects."""
     model: GeneratedModel | HubModel
     hardware: Hardware | None
     needs: Needs | None
@@ -152,19 +152,19 @@ class Plan:
 
     @property
     def request_sets(self) -> tuple[RequestSet, ...]:
-        """Each set of prompts that the run needs, once; engines share them."""
+        """Each request set that the run needs, once; engines share them."""
         every = [request_set for session in self.sessions for request_set in session.warmups]
         every += [cell.requests for cell in self.cells]
         return tuple({request_set.prompts_file: request_set for request_set in every}.values())
 
     def warmups_for(self, session: Session, cells: Sequence[Cell]) -> tuple[RequestSet, ...]:
-        """Return the warm-ups that ``cells`` need: on resume, only the shapes that are left."""
+        """Return the warm-ups that ``cells`` need: on resume, only the remaining shapes."""
         names = {f"{WARMUP}-{self.workloads[cell.workload].shape}" for cell in cells}
         return tuple(request_set for request_set in session.warmups if request_set.name in names)
 
     @property
     def expected_s(self) -> float:
-        """Expected duration in seconds, installation and downloads apart."""
+        """Expected duration in seconds, excluding installation and downloads."""
         sessions = sum(
             self.estimates.engine_start_s + s.warmup_s + sum(cell.expected_s for cell in s.cells)
             for s in self.sessions
@@ -172,7 +172,7 @@ class Plan:
         return self.estimates.prompts_s + sessions
 
     def hash(self) -> str:
-        """Return the SHA-256 that names this plan; estimates have no part in it."""
+        """Return the SHA-256 that identifies this plan; estimates are not part of it."""
         data = plan_to_json(self)
         del data["estimates"]
         for session in data["sessions"]:
@@ -187,7 +187,7 @@ _ADAPTER = TypeAdapter(Plan)
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """Return ``plan`` as JSON data; `plan_from_json` gives it back."""
+    """Return ``plan`` as JSON data; `plan_from_json` reads it back."""
     return _ADAPTER.dump_python(plan, mode="json")  # type: ignore[no-any-return]
 
 

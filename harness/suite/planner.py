@@ -19,7 +19,7 @@ Runtime = Literal["local", "docker"]
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What a person asked for; None takes what the suite says."""
+    """What a person asked for; None means the suite's default."""
 
     runtime: Runtime | None = None
     load: str | None = None
@@ -28,7 +28,7 @@ class Choice:
 
 
 def seed_of(name: str, phase: str, repeat: int) -> int:
-    """Return the seed of a set of prompts: never a function of the recipe, so engines share it."""
+    """Return the seed of a request set: it does not depend on the recipe, so engines share it."""
     digest = hashlib.sha256(f"{name}/{phase}/{repeat}".encode()).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
@@ -37,7 +37,7 @@ def make_plan(suite: Suite, choice: Choice, *, pins: Mapping[str, str], kit_vers
     """Plan ``suite``, narrowed to what ``choice.only`` names: ``RECIPE`` or ``RECIPE/WORKLOAD``.
 
     Raises:
-        UsageError: a filter that selects nothing, or a load that the suite does not have.
+        UsageError: a filter selects nothing, or the suite does not have the load level.
     """
     file = suite.file
     _check_choice(suite, choice)
@@ -95,7 +95,7 @@ def _check_choice(suite: Suite, choice: Choice) -> None:
     loads = suite.file.loads
     if choice.load is not None and choice.load not in loads:
         raise UsageError(
-            f"--load {choice.load}: no such load{nearest(choice.load, loads)}",
+            f"--load {choice.load}: no such load level{nearest(choice.load, loads)}",
             usually=f"this suite has: {', '.join(loads)}",
             next_step=f"python -m harness plan {suite.name} --load {next(iter(loads))}",
         )
@@ -122,7 +122,7 @@ def _selected(session: SuiteSession, only: Sequence[str]) -> list[str]:
 
 
 def _groups(recipe: RecipeFile, names: list[str]) -> Iterator[tuple[Sizing | None, list[str]]]:
-    """Split workloads by their sizing: another sizing is another engine start."""
+    """Split workloads by their sizing: each sizing is an engine start of its own."""
     sized = {name for sizing in recipe.sizing for name in sizing.workloads}
     if unsized := [name for name in names if name not in sized]:
         yield None, unsized
@@ -200,7 +200,7 @@ class _Planner:
         )
 
     def _wave_s(self, recipe: str, name: str, requests: RequestSet) -> float:
-        """Estimate a wave's seconds: at its published rate, else at the suite's stated rates."""
+        """Estimate a wave's duration in s from its published rate, else from the suite's rates."""
         arriving = requests.prompts / requests.request_rate if requests.request_rate else 0.0
         return max(arriving, self._serving_s(recipe, name, requests))
 

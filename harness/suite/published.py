@@ -1,6 +1,6 @@
-"""The schema of ``published.yaml``: every claim of a publication, as printed, and where it stands.
+"""The schema of ``published.yaml``: every claim of a publication, as printed, and its location.
 
-A claim's `value` is in its `unit`; `precision` is the step that it was printed to.
+A claim's `value` is in its `unit`; `precision` is the step to which it was rounded in print.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONDITIONS: tuple[Condition, ...] = (
     "concurrency",
     "speculation",
 )
-"""What must be equal for two numbers to be comparable, unless a claim says otherwise."""
+"""What must be equal for two numbers to be comparable, unless a claim overrides it."""
 
 DEFAULT_TOLERANCE = 0.05
 
@@ -51,7 +51,7 @@ class MeasuredBy(Strict):
 
     @property
     def better(self) -> Better:
-        """Which direction is better; a quotient of two recipes takes no side."""
+        """Which direction is better; neither, for a quotient of two recipes."""
         return "neither" if self.ratio else METRICS[self.metric].better
 
 
@@ -80,13 +80,13 @@ class Claim(Strict):
         }
         wanted = {"range": {"low", "high"}, "text": {"text"}}.get(self.kind, {"value"})
         if given != wanted:
-            msg = f"a claim of kind {self.kind} has: {', '.join(sorted(wanted))}"
+            msg = f"a claim of kind {self.kind} takes exactly: {', '.join(sorted(wanted))}"
             raise ValueError(msg)
         if self.kind != "text" and (self.unit is None or self.precision is None):
-            msg = "a number has a unit and the precision that it was printed with"
+            msg = "a number needs a unit and the precision that it was printed with"
             raise ValueError(msg)
         if (self.measured_by is None) == (self.not_measured is None):
-            msg = "a claim has exactly one of: measured_by, not_measured (with the reason)"
+            msg = "a claim takes exactly one of: measured_by, not_measured (with the reason)"
             raise ValueError(msg)
         return self
 
@@ -133,14 +133,14 @@ class PublishedFile(Strict):
     def _ids_are_unique_and_known(self) -> Self:
         counts = Counter(claim.id for claim in self.claims)
         if twice := sorted(name for name, count in counts.items() if count > 1):
-            msg = f"claims of the same id: {', '.join(twice)}"
+            msg = f"duplicate claim ids: {', '.join(twice)}"
             raise ValueError(msg)
         for claim in self.claims:
             if claim.same_as == claim.id:
                 msg = f"{claim.id} is the same as itself"
                 raise ValueError(msg)
             if claim.same_as is not None and claim.same_as not in counts:
-                msg = f"{claim.id} is the same as {claim.same_as}, which is no claim"
+                msg = f"{claim.id} is the same as {claim.same_as}, which is not a claim"
                 raise ValueError(msg)
         return self
 

@@ -98,7 +98,7 @@ def _read_published(
 
 
 def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> yaml.Document:
-    """Lay the differences of a recipe with ``extends`` over its base, one level deep."""
+    """Apply the differences of a recipe with ``extends`` to its base, one level deep."""
     if not isinstance(document.data, dict) or "extends" not in document.data:
         return document
     name = document.data["extends"]
@@ -107,15 +107,15 @@ def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> 
         line = document.line_of(("extends",))
         raise UsageError(
             f"{document.path}:{line}: unknown recipe {name!r}{nearest(str(name), others)}",
-            usually=f"this suite has: {', '.join(others) or 'no other'}",
+            usually=f"this suite has: {', '.join(others) or 'no other recipe'}",
             next_step=f"open {document.path} at line {line}",
         )
     base = documents[name].data
     if "extends" in base:
         line = document.line_of(("extends",))
         raise UsageError(
-            f"{document.path}:{line}: {name!r} extends a recipe itself",
-            usually="a reader should find every setting in two files at most",
+            f"{document.path}:{line}: {name!r} itself extends a recipe",
+            usually="a reader should find every setting in at most two files",
             next_step=f"extend {base['extends']!r} instead",
         )
     own = document.data
@@ -133,9 +133,9 @@ def _with_base(document: yaml.Document, documents: dict[str, yaml.Document]) -> 
 
 
 def _check_differences(document: yaml.Document, base: dict[str, Any]) -> None:
-    """Refuse a difference that takes away nothing, or that keeps the reason of its base.
+    """Refuse a difference that removes nothing, or that keeps the reason of its base.
 
-    A misspelt name with null would leave the setting as it is: the variant would not be one.
+    A misspelt name with null would leave the setting as it is: the variant would be no variant.
     """
     own, why = document.data, document.data.get("why") or {}
     for section in ("args", "env"):
@@ -146,15 +146,15 @@ def _check_differences(document: yaml.Document, base: dict[str, Any]) -> None:
             where = f"{document.path}:{line}: {section}.{name}"
             if value is None and name not in inherited:
                 raise UsageError(
-                    f"{where}: takes away what {own['extends']!r} does not set"
+                    f"{where}: removes a setting that {own['extends']!r} does not have"
                     f"{nearest(name, inherited)}",
-                    usually="the name is misspelt, and the setting would silently stay",
+                    usually="the name is misspelt, and the setting would silently remain",
                     next_step=f"open {document.path} at line {line}",
                 )
             if value != inherited.get(name) and isinstance(why, dict) and name not in why:
                 raise UsageError(
                     f"{where}: differs from {own['extends']!r} without a reason of its own",
-                    usually="the reason of the other recipe is about the other value",
+                    usually="the other recipe's reason explains the other value",
                     next_step=f"add it under `why` in {document.path}",
                 )
 
@@ -162,7 +162,7 @@ def _check_differences(document: yaml.Document, base: dict[str, Any]) -> None:
 def _check_references(
     document: yaml.Document, suite: SuiteFile, recipes: dict[str, RecipeFile]
 ) -> None:
-    """Check every name that one part of the suite uses of another."""
+    """Check every name by which one part of the suite refers to another."""
     for index, session in enumerate(suite.sessions):
         _check_name(document, "recipe", session.recipe, recipes, ("sessions", index, "recipe"))
         for place, workload in enumerate(session.workloads):
@@ -183,7 +183,7 @@ def _check_references(
 def _check_rate(
     document: yaml.Document, workload: Workload, recipe: RecipeFile, location: yaml.Location
 ) -> None:
-    """Refuse a request rate for an engine that is given all its requests at once."""
+    """Refuse a request rate for an engine that is given all its requests up front."""
     if workload.request_rate is None or recipe.settings.served:
         return
     line = document.line_of(location)
@@ -191,7 +191,7 @@ def _check_rate(
         f"{document.path}:{line}: {recipe.settings.product} has no server, so requests cannot "
         f"arrive at {workload.sent}",
         usually="a workload with a request rate was planned for an in-process engine",
-        next_step="give the workload a concurrency, or plan it for engines with a server alone",
+        next_step="give the workload a concurrency, or plan it only for engines with a server",
     )
 
 

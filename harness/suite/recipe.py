@@ -22,7 +22,7 @@ class Sizing(Strict):
 
 
 class Container(Strict):
-    """What a recipe's containers are given; nothing that is not named here."""
+    """What a recipe's containers are given, and nothing else."""
 
     gpus: Literal["all", "nvidia.com/gpu=all"] | None = None
     """By NVIDIA's container toolkit, or by a CDI name."""
@@ -38,7 +38,7 @@ class Container(Strict):
     """Writable folders inside the container that outlive it: JIT and autotune results."""
 
     def for_client(self) -> Container:
-        """Return what the engine's client gets: its network and its open sockets, no more."""
+        """Return what the engine's client gets: only its network and its limit of open sockets."""
         sockets = {name: limit for name, limit in self.ulimits.items() if name == "nofile"}
         return Container(network=self.network, ulimits=sockets)
 
@@ -51,7 +51,7 @@ class RecipeFile(Strict):
     """``<recipe>.yaml``: one engine in one configuration, with the reason for each setting.
 
     With ``extends``, the file holds only its differences from another recipe of the suite; a
-    setting given as null is taken away.
+    setting given as null is removed.
     """
 
     schema_version: Literal[1]
@@ -60,7 +60,7 @@ class RecipeFile(Strict):
     engine: EngineName
     image: Identifier
     drive: DriveName | None = None
-    """The way of driving it, for an engine that has several."""
+    """The drive mode, for an engine that has several."""
     ranks: Count = 1
     """Independent replicas, for an engine that can be started as several."""
     args: dict[str, JsonValue] = Field(default_factory=dict)

@@ -78,9 +78,9 @@ def test_a_suite_of_added_engines_is_measured_and_reported(toys: Kit) -> None:
     assert "| [1.0 ms](cells/inside/128-8-c2/r1/result.json) |" in row
     assert "the client does not say" in report
     assert "- served is a toy." in report
-    assert "every engine takes always the likeliest token" in report
+    assert "every engine uses only the likeliest token" in report
     assert "| [served 1](sessions/served/1/) | Toy |" in report
-    assert "not checked: it does not say" in report
+    assert "not checked: no endpoint for it" in report
     assert "| Toy hello |" in report
     assert "toy: 7 blocks of cache" in report
     served = outcome.results.of("served", "128-8-c2")[0]

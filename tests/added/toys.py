@@ -28,7 +28,7 @@ class ToySettings(EngineSettings):
         return False
 
     def sampling(self, given: Given) -> str:
-        return "always the likeliest token"
+        return "only the likeliest token"
 
 
 class ToyServerSettings(ToySettings):

@@ -44,5 +44,5 @@ def test_a_suite_that_is_named_is_taken_on_any_host(recipes: Path) -> None:
 
 def test_a_base_that_the_lock_lacks_is_wrong_use() -> None:
     options = ImageOptions(bases={"cua": "stand-in:1"}, build_args={})
-    with pytest.raises(UsageError, match="--base cua: there is no such base, did you mean 'cuda'"):
+    with pytest.raises(UsageError, match="--base cua: no such base, did you mean 'cuda'"):
         choose_images(options, images_folder())

@@ -61,7 +61,7 @@ def test_run_prints_the_report_on_stdout_and_progress_on_stderr(kit: Kit) -> Non
     assert "> server/128-8-c2/r1, about 1 s" in lines
     again = call(kit, "run", "test")
     assert again.stdout == done.stdout
-    assert "measured on this host already" in again.stderr
+    assert "already been measured on this host" in again.stderr
 
 
 def test_cell_without_a_number_is_exit_1(kit: Kit) -> None:
@@ -93,10 +93,14 @@ def test_engine_that_does_not_start_is_exit_5_with_three_parts(kit: Kit) -> None
     ("arguments", "code", "message"),
     [
         (["run", "smok"], 2, "unknown suite 'smok', did you mean 'smoke'?"),
-        (["plan", "smoke", "--suite", "other"], 2, "two suites are named"),
+        (["plan", "smoke", "--suite", "other"], 2, "two suites were named"),
         (["plan", "smoke", "--only", "vlm"], 2, "did you mean 'vllm'?"),
-        (["report", "/nowhere"], 2, "/nowhere is no run: it has no run.json"),
-        (["plan", "deepseek-v41-flash-8xb300", "--runtime", "local"], 2, "are container images"),
+        (["report", "/nowhere"], 2, "/nowhere is not a run directory: it has no run.json"),
+        (
+            ["plan", "deepseek-v41-flash-8xb300", "--runtime", "local"],
+            2,
+            "these are container images: deepinfer",
+        ),
     ],
 )
 def test_wrong_use(

@@ -71,7 +71,7 @@ def test_a_suite_can_be_an_option() -> None:
     assert isinstance(options, PlanOptions)
     assert options.selection.suite == "a"
     assert parse(["plan", "a", "--suite", "a"]) == options
-    with pytest.raises(UsageError, match="two suites are named: a and b"):
+    with pytest.raises(UsageError, match="two suites were named: a and b"):
         parse(["plan", "a", "--suite", "b"])
 
 

@@ -203,9 +203,7 @@ def test_taken_name_is_not_used_again(workshop: Workshop, monkeypatch: pytest.Mo
         monkeypatch.setattr("harness.runtime.docker.new_name", lambda role: next(names))
         assert output(workshop.start("echo ran")) == ["ran"]
         monkeypatch.setattr("harness.runtime.docker.new_name", lambda role: "taken")
-        with pytest.raises(
-            ImageError, match="three names for a container of server were all taken"
-        ):
+        with pytest.raises(ImageError, match="three names for the server container were all taken"):
             workshop.start("echo ran")
     finally:
         workshop.daemon.docker("rm", "taken")

@@ -68,7 +68,7 @@ def test_digest_that_the_registry_does_not_know(locked: Workshop, registry: Regi
     locked.base = {**locked.base, "index": wrong}
     with pytest.raises(ImageError, match=f"pull {registry.repository}@{wrong}") as caught:
         locked.store.ensure("plain", rebuild=False)
-    assert "no image of this digest" in caught.value.usually
+    assert "no image with this digest" in caught.value.usually
 
 
 def test_tag_without_digest_is_locked_at_its_first_pull(
@@ -110,7 +110,7 @@ def test_tampered_image_is_refused_before_anything_starts(workshop: Workshop) ->
 def test_image_that_is_gone_is_made_again(workshop: Workshop) -> None:
     first = workshop.store.ensure("tool", rebuild=False)
     workshop.daemon.docker("rmi", "-f", first.reference)
-    assert "not here any more" in "\n".join(describe_images(workshop.images, workshop.store))
+    assert "no longer present" in "\n".join(describe_images(workshop.images, workshop.store))
     assert workshop.store.present(workshop.store.ensure("tool", rebuild=False).reference)
 
 
@@ -157,10 +157,10 @@ def test_record_survives_its_file(workshop: Workshop) -> None:
 
 def test_list_says_what_is_here(workshop: Workshop) -> None:
     before = "\n".join(describe_images(workshop.images, workshop.store))
-    assert "not here: python -m harness build tool" in before
+    assert "not present: python -m harness build tool" in before
     workshop.store.ensure("tool", rebuild=False)
     after = "\n".join(describe_images(workshop.images, workshop.store))
-    assert "here, verified, sha256:" in after
+    assert ": present, verified, sha256:" in after
 
 
 def test_no_docker_command(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_list_of_all_images_as_a_user_types_it(
     listed = capsys.readouterr().out
     for name in ("vllm:", "deepinfer:", "deepinfer-cuda-13-2:", "vllm-cpu:"):
         assert f"\n{name}" in f"\n{listed}"
-    assert listed.count("not here: python -m harness build") == 4
+    assert listed.count("not present: python -m harness build") == 4
 
 
 def test_wrong_image_is_refused_before_anything_is_built(

@@ -106,9 +106,9 @@ def test_a_file_of_the_run_that_was_damaged_is_named(quick: Kit) -> None:
     ("wrong", "reason"),
     [
         ("truncated", "not one result of vllm bench serve: line 1, byte"),
-        ("killed", "the client ended with exit -9"),
-        ("others-use-it", "the server counts 512 input tokens"),
-        ("compiles", "kernels were compiled inside the measured window"),
+        ("killed", "the client failed (exit -9"),
+        ("others-use-it", "the server counted 512 input tokens"),
+        ("compiles", "kernels were compiled within the measured window"),
     ],
 )
 def test_a_cell_that_was_not_measured_says_why(kit: Kit, wrong: str, reason: str) -> None:
@@ -126,7 +126,7 @@ def test_a_cell_that_was_not_warm_is_measured_once_more(kit: Kit) -> None:
     assert outcome.results.complete
     warmups = [line for line in kit.progress.lines if line.startswith("server: warm up")]
     assert len(warmups) == 2
-    assert any("kernels were compiled meanwhile" in line for line in kit.progress.lines)
+    assert any("kernels were compiled while it ran" in line for line in kit.progress.lines)
 
 
 def test_a_server_that_accepts_and_never_answers(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:

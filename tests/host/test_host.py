@@ -65,7 +65,7 @@ def test_pythons_that_fit(version: str) -> None:
 
 @pytest.mark.parametrize("version", ["3.10.9", "3.14.0", "3.1.1"])
 def test_pythons_that_do_not_fit(version: str) -> None:
-    with pytest.raises(HostError, match=f"Python {version} does not fit") as caught:
+    with pytest.raises(HostError, match=f"Python {version} is not supported") as caught:
         check_python(version)
     assert caught.value.exit_code == 3
     assert "pip install nox" in caught.value.next_step
@@ -81,5 +81,5 @@ def test_arm_and_old_cpus_are_refused() -> None:
 
 def test_space_is_looked_up_where_a_folder_will_be(tmp_path: Path) -> None:
     check_space(tmp_path / "not" / "yet", 1, "nothing")
-    with pytest.raises(HostError, match=r"everything takes 1000000000\.0 GB"):
+    with pytest.raises(HostError, match=r"everything needs 1000000000\.0 GB"):
         check_space(tmp_path / "not" / "yet", 10**18, "everything")

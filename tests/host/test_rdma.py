@@ -69,13 +69,13 @@ def test_a_node_with_eight_cards_and_its_nvswitch_functions(sysfs: Sysfs) -> Non
     assert choice.nodes[:2] == ("/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs0")
     assert len(choice.nodes) == 9
     assert choice.env == {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{n}:1" for n in range(8))}
-    assert dict(choice.left_out)["mlx5_11"] == "it manages the NVSwitches and is no network"
+    assert dict(choice.left_out)["mlx5_11"] == "it manages the NVSwitches and is not a network"
 
 
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        ({"driver": "rdma_rxe"}, "its driver is rdma_rxe, and GPU-initiated networking takes"),
+        ({"driver": "rdma_rxe"}, "its driver is rdma_rxe, but GPU-initiated networking needs"),
         ({"driver": "efa"}, "its driver is efa"),
         (
             {"ports": ({"state": "1: DOWN", "link_layer": "Ethernet"},)},
@@ -114,7 +114,9 @@ def test_only_the_active_port_of_a_card_is_named(sysfs: Sysfs) -> None:
     sysfs.add("mlx5_0", pci="0000:01:00.0", verbs="uverbs0", ports=(down, FITTING))
     choice = sysfs.choice()
     assert choice.env == {"NCCL_IB_HCA": "=mlx5_0:2"}
-    assert list(choice.reasons()) == ["mlx5_0 (uverbs0): passed on, mlx5_core, active, InfiniBand"]
+    assert list(choice.reasons()) == [
+        "mlx5_0 (uverbs0): passed through, mlx5_core, active, InfiniBand"
+    ]
 
 
 def test_numbers_are_sorted_as_numbers(sysfs: Sysfs) -> None:

@@ -103,7 +103,7 @@ def test_file_that_changed_afterwards_is_found(hub: Hub, store: HubStore) -> Non
     broken[5] ^= 1
     (folder / WEIGHTS).write_bytes(broken)
     os.utime(folder / WEIGHTS, (1, 1))
-    with pytest.raises(ImageError, match="is not the file of") as caught:
+    with pytest.raises(ImageError, match="is not the file in") as caught:
         store.ensure(model(), None)
     assert str(folder / WEIGHTS) in caught.value.next_step
 
@@ -134,7 +134,7 @@ def test_users_own_folder_is_verified_and_left_alone(
 def test_users_folder_of_another_model(hub: Hub, store: HubStore, tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    with pytest.raises(HostError, match="does not hold someone/a-model"):
+    with pytest.raises(HostError, match="does not contain someone/a-model"):
         store.ensure(model(), own)
 
 

@@ -16,9 +16,9 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
         {"kind": "dies-loading"},
         "rank 1 failed before 'ready': RuntimeError: NCCL GIN is unavailable",
     ),
-    ({"kind": "dies", "step": 5}, "ended with exit 134"),
+    ({"kind": "dies", "step": 5}, "exited with 134"),
     ({"kind": "drops"}, "was dropped"),
-    ({"kind": "wrong-length"}, "ended otherwise than by their length"),
+    ({"kind": "wrong-length"}, "did not end at their full length"),
 ]
 
 

@@ -75,7 +75,7 @@ def test_a_rank_without_prompts_steps_along(launched: Launched) -> None:
 def test_generate_loses_steps_before_its_first_prefill(
     launched: Launched, drive: str, lost: int
 ) -> None:
-    """The number by which the two ways of driving differ: empty decode steps until prefill."""
+    """The number by which the two drive modes differ: empty decode steps until prefill."""
     launched.drive = drive
     code, output = launched.run()
     assert code == 0, output

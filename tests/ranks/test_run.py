@@ -100,11 +100,11 @@ def test_run_is_measured_and_reported(double: Kit) -> None:
     outcome = double.run()
     assert outcome.results.complete, [each.reasons for each in outcome.results.cells]
     report = outcome.directory.report.read_text()
-    assert "## Two ways of driving" in report
+    assert "## Two drive modes" in report
     assert "## Ranks of in-process engines" in report
-    assert "called/128-8-c4: of 4 requests 2 run at once" in report
+    assert "called/128-8-c4: of 4 requests, 2 run concurrently" in report
     assert "DeepInfer `DEEPINFER_USE_MULTIMODAL_POOL` departs from the default" in report
-    assert "TTFT and TPOT are not measured there" in report
+    assert "TTFT and TPOT are not measured, and the wave" in report
     assert "| `drive generate` | a test |" in report
     assert "| DeepInfer 0.1.0 |" in report
     called = outcome.results.of("called", "128-8-c4")[0].measurement
@@ -127,14 +127,14 @@ def test_same_prompts_or_no_number(double: Kit) -> None:
     for recipe in ("called", "stepped"):
         (cell,) = results.of(recipe, "128-8-c4")
         assert cell.status == "invalid"
-        assert "the engine read other prompts than the server's" in cell.reasons[0]
+        assert "the engine did not read the prompts of the manifest" in cell.reasons[0]
 
 
 def test_special_tokens_in_prompts_give_no_number(double: Kit) -> None:
     double.fault(prompts="reserved")
     (cell,) = double.run().results.of("stepped", "128-8-c4")
     assert cell.status == "invalid"
-    assert "1 prompts hold special or image tokens" in cell.reasons[0]
+    assert "1 prompts contain special or image tokens" in cell.reasons[0]
 
 
 def test_rank_that_dies_fails_the_cell_and_says_so(

@@ -60,7 +60,10 @@ def published_suite(path: Path) -> RunDirectory:
         gpus=("NVIDIA B300 SXM6 AC",) * 8,
         images=IMAGES,
         model=MODEL,
-        rdma=("mlx5_0 (uverbs0): passed on, mlx5, active, Ethernet", "mlx5_1: left out, no port"),
+        rdma=(
+            "mlx5_0 (uverbs0): passed through, mlx5, active, Ethernet",
+            "mlx5_1: left out, no port",
+        ),
         version={"vllm-server": "0.31.0", "deepinfer": "0.1.0"},
         reference=reference.model_dump(mode="json"),
     ).write(path)
@@ -88,7 +91,7 @@ def incomplete(path: Path) -> RunDirectory:
         plan = Kit(Path(folder)).plan(repeats=2)
     decode = Wave(output_throughput=800.0, mean_tpot_ms=2.0)
     prefill = Wave(output_throughput=2.5)
-    reason = "the client ended with exit 1: [Errno 111] connect(*) to `::1` refused | <no server>"
+    reason = "the client failed (exit 1): [Errno 111] connect(*) to `::1` refused | <no server>"
     numbers: Mapping[str, Wave | Broken] = {
         "server/128-8-c2/r1": decode,
         "server/128-8-c2/r2": Broken("invalid", decode),

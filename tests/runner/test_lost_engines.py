@@ -47,7 +47,7 @@ def test_a_cell_that_lost_its_engine_is_tried_once_more_after_all_others(kit: Ki
     first, other = (records(kit)[cell] for cell in (FIRST, "server/1k-1-c1/r1"))
     assert first.session == other.session == "sessions/server/2"
     assert other.ended <= first.began
-    assert any("Starting it once more" in line for line in kit.progress.lines)
+    assert any("Restarting it once" in line for line in kit.progress.lines)
 
 
 def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
@@ -65,9 +65,9 @@ def test_only_the_shapes_that_are_left_are_warmed_again(kit: Kit) -> None:
     ("wrong", "says"),
     [
         ("server-dies", "the server stopped (exit 139); its last line: "),
-        ("server-killed", "the server stopped (exit -9, SIGKILL: killed by hand, or for want of"),
+        ("server-killed", "the server stopped (exit -9, SIGKILL: killed by hand, or out of memory"),
         ("server-dies-afterwards", "the server stopped (exit 139); its last line: "),
-        ("engine-dies", "the server still runs, but its engine serves no more; its last line: "),
+        ("engine-dies", "the server is still running, but its engine no longer serves; its last"),
     ],
 )
 def test_a_server_that_dies_each_time_leaves_its_cell_to_the_next_call(
@@ -101,7 +101,7 @@ def test_a_server_that_dies_each_time_leaves_its_cell_to_the_next_call(
     [
         ("dies", "the engine stopped after 'wave-started' (exit 1); its last line: "),
         ("killed", "the engine stopped after 'wave-started' (exit -9, SIGKILL"),
-        ("hangs", "the engine gave no sign for 4 s after 'wave-started' and was ended; its last"),
+        ("hangs", "the engine showed no progress for 4 s after 'wave-started' and was stopped; "),
     ],
 )
 def test_a_driver_that_dies_each_time_leaves_its_cell_to_the_next_call(
@@ -161,8 +161,8 @@ def test_a_cell_that_failed_with_its_engine_up_is_measured_again_only_when_asked
     again = kit.run()
     assert again.already_finished
     assert again.remark == (
-        "This plan ran on this host already: 3 of 4 cells were measured; --retry-failed measures "
-        "the others again, --fresh all."
+        "This plan has already run on this host: 3 of 4 cells were measured; --retry-failed "
+        "measures the others again, --fresh all of them."
     )
     assert statuses(kit)[FIRST] == status
 
@@ -179,7 +179,7 @@ def test_nothing_is_retried_where_all_is_measured(kit: Kit) -> None:
     again = kit.run(retry_failed=True)
     assert again.already_finished
     assert again.remark is not None
-    assert again.remark.startswith("This plan is measured on this host already")
+    assert again.remark.startswith("This plan has already been measured on this host")
 
 
 def test_a_retry_that_is_cut_off_is_gone_on_with_by_the_plain_command(kit: Kit) -> None:
@@ -230,7 +230,7 @@ def test_a_daemon_that_restarts_during_a_cell_costs_one_engine_start(kit: Kit, r
     kit.runtimes = {"local": LosesItsDaemon(role, times=1)}
     kit.clock = FixedClock()
     assert kit.run(only=("server",)).results.complete
-    assert any("Docker's daemon stopped answering" in line for line in kit.progress.lines)
+    assert any("the Docker daemon stopped answering" in line for line in kit.progress.lines)
     assert starts(kit, "server") == 2
 
 
@@ -245,8 +245,8 @@ def test_a_daemon_that_stays_away_is_named_and_its_cell_left_to_the_next_call(
     assert statuses(kit) == {FIRST: "measured", "server/1k-1-c1/r1": "failed"}
     record = records(kit)["server/1k-1-c1/r1"]
     assert record.cause == "daemon"
-    assert (
-        record.reason == "Docker's daemon stopped answering while the kit was to follow a container"
+    assert record.reason == (
+        "the Docker daemon stopped answering when the kit tried to follow a container"
     )
     assert kit.run(only=("server",)).results.complete
     assert len(kit.runs()) == 1

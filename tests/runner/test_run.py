@@ -100,10 +100,10 @@ def test_repeats_are_cells_of_their_own_with_their_own_prompts(kit: Kit) -> None
 @pytest.mark.parametrize(
     ("wrong", "status", "reason"),
     [
-        ("no-result", "failed", "exit 0 but wrote no result"),
-        ("exit-1", "failed", "exit 1: "),
+        ("no-result", "failed", "exited with 0 but wrote no result"),
+        ("exit-1", "failed", "the client failed (exit 1): "),
         ("all-failed", "invalid", "0 of 2 requests completed, 2 failed: Connection refused"),
-        ("short-output", "invalid", "output lengths 1 x 7 where 8 was asked for"),
+        ("short-output", "invalid", "output lengths 1 x 7, expected 8"),
     ],
 )
 def test_what_is_no_measurement_never_becomes_a_number(
@@ -167,7 +167,7 @@ def test_server_that_ignores_sigterm_is_gone_all_the_same(kit: Kit) -> None:
 
 def test_prompts_of_other_lengths_stop_the_run(kit: Kit) -> None:
     kit.fault(prompts="drift")
-    with pytest.raises(EngineError, match=r"2 of \[129\] tokens, wanted 2 of 128"):
+    with pytest.raises(EngineError, match=r"2 prompts of \[129\] tokens, expected 2 of 128"):
         kit.run()
 
 
@@ -178,7 +178,7 @@ def test_changed_prompts_are_refused_on_resume(kit: Kit) -> None:
     kit.heal()
     prompts = next((kit.runs()[0] / "prompts" / "128-8-c2").glob("*.jsonl"))
     prompts.write_text(prompts.read_text().replace("97", "98"))
-    with pytest.raises(EngineError, match="not those of their manifest"):
+    with pytest.raises(EngineError, match="do not match their manifest"):
         kit.run()
 
 
@@ -187,7 +187,7 @@ def test_full_disk_is_said_before_anything_is_made(
 ) -> None:
     usage = shutil._ntuple_diskusage(10**9, 10**9, 10**6)
     monkeypatch.setattr("shutil.disk_usage", lambda path: usage)
-    with pytest.raises(HostError, match=r"0\.0 GB are free") as caught:
+    with pytest.raises(HostError, match=r"0\.0 GB free") as caught:
         kit.run()
     assert caught.value.exit_code == 3
     assert kit.runs() == []

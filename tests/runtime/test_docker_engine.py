@@ -30,12 +30,12 @@ def test_no_daemon() -> None:
         ('could not select device driver "" with capabilities: [[gpu]]', "container toolkit"),
         ("failed to inject devices: unresolvable CDI devices nvidia.com/gpu=all", "toolkit"),
         ("mkdir /data/overlay2/x: no space left on device", "data root is full"),
-        ("manifest for debian@sha256:00 not found: manifest unknown", "no image of this digest"),
+        ("manifest for debian@sha256:00 not found: manifest unknown", "no image with this digest"),
         (
             'Get "https://registry.example/v2/": dial tcp: lookup registry.example: no such host',
             "registry does not answer",
         ),
-        ("something else", "the engine's own words"),
+        ("something else", "Docker's own message"),
     ],
 )
 def test_refusals_say_what_they_usually_mean(explanation: str, usually: str) -> None:

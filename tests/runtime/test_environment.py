@@ -113,7 +113,7 @@ def test_too_little_space_is_said_before_anything_is_downloaded(
     made: Environment, kit: Kit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("harness.runtime.environment.CPU_BYTES", 10**18)
-    with pytest.raises(HostError, match="the engine's environment takes"):
+    with pytest.raises(HostError, match="the engine's environment needs"):
         make(made, kit)
     assert not (kit.folder / "trace").exists()
 

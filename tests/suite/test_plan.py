@@ -148,7 +148,7 @@ def test_loads_scale_the_number_of_prompts() -> None:
             assert cell.requests.prompts == loads[plan.load].waves * workload.wave
     assert steady.hash() != published.hash()
     assert [each.warmups for each in steady.sessions] == [s.warmups for s in published.sessions]
-    with pytest.raises(UsageError, match="no such load, did you mean 'steady'"):
+    with pytest.raises(UsageError, match="no such load level, did you mean 'steady'"):
         planned(B300, load="stedy")
 
 

@@ -101,12 +101,12 @@ def test_what_the_article_does_not_state_is_listed() -> None:
     ("old", "new", "message"),
     [
         ("    precision: 1\n", "    precison: 1\n", "unknown key, did you mean 'precision'?"),
-        ("kind: value", "kind: text", "a claim of kind text has: text"),
-        ("    precision: 1\n", "", "a number has a unit and the precision"),
+        ("kind: value", "kind: text", "a claim of kind text takes exactly: text"),
+        ("    precision: 1\n", "", "a number needs a unit and the precision"),
         ("workload: 128-1k-c2048", "workload: 128-1k-c204",
          "unknown workload '128-1k-c204', did you mean '128-1k-c2048'?"),
         ("recipe: vllm,", "recipe: vlm,", "unknown recipe 'vlm', did you mean 'vllm'?"),
-        ("same_as: decode.128-1k-c2048.output", "same_as: decode.128-1k", "which is no claim"),
+        ("same_as: decode.128-1k-c2048.output", "same_as: decode.128-1k", "which is not a claim"),
         ("order: [engines,", "order: [engine,", "unknown table 'engine', did you mean 'engines'?"),
     ],
 )  # fmt: skip

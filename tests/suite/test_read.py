@@ -101,7 +101,7 @@ def test_a_folder_is_all_that_a_new_suite_needs(kit: Kit) -> None:
     ("text", "message"),
     [
         ("args:\n  --enforce-egaer: null\n",
-         "takes away what 'server' does not set, did you mean '--enforce-eager'?"),
+         "removes a setting that 'server' does not have, did you mean '--enforce-eager'?"),
         ("args:\n  --enforce-eager: null\n", "differs from 'server' without a reason of its own"),
         ("args:\n  --enforce-eager: 7\n", "differs from 'server' without a reason of its own"),
         ("args:\n  --new: 7\n", "differs from 'server' without a reason of its own"),
@@ -119,8 +119,8 @@ def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: 
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: false", "or is left out"),
-        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: null", "or is left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: false", "true or left out"),
+        ("server.yaml", "  --enforce-eager: true", "  --enforce-eager: null", "true or left out"),
         ("server.yaml", "  --enforce-eager: true", "  --port: 8000", "the kit sets this itself"),
         ("server.yaml", "args:\n  --enforce-eager: true", "args: [x]", "a block of keys"),
         ("server.yaml", "title: A server", "title: 7", "text is expected, not 7: put it in quotes"),
@@ -140,8 +140,8 @@ def test_rules_of_a_file(kit: Kit, name: str, old: str, new: str, message: str) 
         ("", "a block of keys is expected here"),
         ("- a\n", "a block of keys is expected here"),
         ("title: \x00\n", "not text"),
-        ("? [a]\n: b\n", "a key is a word"),
-        ("args: &a\n  --x: *a\n", "an alias stands inside what it repeats"),
+        ("? [a]\n: b\n", "a key must be a word"),
+        ("args: &a\n  --x: *a\n", "an alias refers to a block that contains it"),
     ],
 )
 def test_a_file_that_is_no_recipe(kit: Kit, text: str, message: str) -> None:
