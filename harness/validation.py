@@ -78,7 +78,8 @@ def _message(error: ErrorDetails) -> str:
         case "string_type":
             return f"text is expected, not {given!r}: put it in quotes"
         case "literal_error":
-            allowed = re.findall(r"'([^']+)'", error["ctx"]["expected"])
+            expected = error["ctx"]["expected"]
+            allowed = re.findall(r"'([^']+)'", expected) or [expected]
             near = nearest(str(given), allowed)
             return f"must be one of {', '.join(allowed)}, not {given!r}{near}"
         case _:

@@ -106,11 +106,11 @@ def images(options: ImageOptions, console: Console) -> int:
 
 def build(options: BuildOptions, console: Console) -> int:
     """Pull or build images, without running anything."""
-    progress = ConsoleProgress(console, SystemClock())
-    store = _store(options.images, progress)
+    images = _images(options.images)
+    every = images.file.images
     for name in options.names:
-        store.images.image(name)
-    every = store.images.file.images
+        images.image(name)
+    store = _store(options.images, ConsoleProgress(console, SystemClock()))
     for name in options.names or [name for name, entry in every.items() if not entry.opt_in]:
         record = store.ensure(name, rebuild=options.rebuild)
         _print(describe_record(record))

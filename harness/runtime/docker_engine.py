@@ -70,8 +70,7 @@ def _unreachable(error: Exception) -> HostError:
     return HostError(
         f"no Docker engine answers at {where}",
         usually=f"the daemon is not running, or {WHERE} names another one",
-        next_step="sudo systemctl start docker, then: docker info; "
-        "or measure without containers: --runtime local",
+        next_step="sudo systemctl start docker, then: docker info",
     )
 
 

@@ -33,7 +33,7 @@ class Workload(Strict):
             msg = "a workload takes exactly one of: concurrency, request_rate"
             raise ValueError(msg)
         if (self.prompts is None) != (self.request_rate is None):
-            msg = "prompts is given with request_rate, and only with it"
+            msg = "prompts, the number of requests, is given with request_rate and only with it"
             raise ValueError(msg)
         return self
 

@@ -10,7 +10,7 @@ from typing import Any
 from harness import yaml
 from harness.data import data_folder
 from harness.errors import UsageError
-from harness.suite.model import SuiteFile, Workload
+from harness.suite.model import SuiteFile
 from harness.suite.published import PublishedFile
 from harness.suite.recipe import RecipeFile
 from harness.validation import nearest, validate
@@ -52,7 +52,13 @@ def read_suite(name: str, root: Path) -> Suite:
             usually=f"the suites are: {', '.join(names) or 'none'}",
             next_step="python -m harness plan SUITE",
         )
-    folder = root / name
+    found = _read_alone(root / name)
+    _check_compared(found, root)
+    return found
+
+
+def _read_alone(folder: Path) -> Suite:
+    """Read a suite without a look at the one that it is compared with."""
     document = yaml.read(folder / "suite.yaml")
     suite = validate(document, SuiteFile)
     documents = {
@@ -67,12 +73,13 @@ def read_suite(name: str, root: Path) -> Suite:
         for recipe in whole_first
     }
     _check_references(document, suite, recipes)
-    for recipe, found in recipes.items():
-        for index, sizing in enumerate(found.sizing):
+    for recipe, whole in recipes.items():
+        for index, sizing in enumerate(whole.sizing):
             for place, workload in enumerate(sizing.workloads):
                 where = ("sizing", index, "workloads", place)
                 _check_name(documents[recipe], "workload", workload, suite.workloads, where)
-    return Suite(name, suite, recipes, _read_published(folder / PUBLISHED, suite, recipes))
+    published = _read_published(folder / PUBLISHED, suite, recipes)
+    return Suite(folder.name, suite, recipes, published)
 
 
 def _read_published(
@@ -168,7 +175,9 @@ def _check_references(
         for place, workload in enumerate(session.workloads):
             where: yaml.Location = ("sessions", index, "workloads", place)
             _check_name(document, "workload", workload, suite.workloads, where)
-            _check_rate(document, suite.workloads[workload], recipes[session.recipe], where)
+            recipe = recipes[session.recipe]
+            if suite.workloads[workload].request_rate and not recipe.settings.served:
+                raise _no_arrivals(document, workload, session.recipe, where)
     for number, table in enumerate(suite.tables):
         for index, row in enumerate(table.rows):
             where = ("tables", number, "rows", index, "workload")
@@ -180,19 +189,35 @@ def _check_references(
                     _check_name(document, "recipe", name, recipes, where)
 
 
-def _check_rate(
-    document: yaml.Document, workload: Workload, recipe: RecipeFile, location: yaml.Location
-) -> None:
-    """Refuse a request rate for an engine that is given all its requests up front."""
-    if workload.request_rate is None or recipe.settings.served:
-        return
+def _no_arrivals(
+    document: yaml.Document, workload: str, recipe: str, location: yaml.Location
+) -> UsageError:
     line = document.line_of(location)
-    raise UsageError(
-        f"{document.path}:{line}: {recipe.settings.product} has no server, so requests cannot "
-        f"arrive at {workload.sent}",
+    return UsageError(
+        f"{document.path}:{line}: workload {workload!r} has a request rate, and recipe {recipe!r} "
+        "has no server for requests to arrive at",
         usually="a workload with a request rate was planned for an in-process engine",
         next_step="give the workload a concurrency, or plan it only for engines with a server",
     )
+
+
+def _check_compared(own: Suite, root: Path) -> None:
+    """Check the names by which a suite is compared with another one's publication."""
+    names = own.file.compares_with
+    if names is None:
+        return
+    document = yaml.read(root / own.name / "suite.yaml")
+    where: yaml.Location = ("compares_with",)
+    _check_name(document, "suite", names.suite, suite_names(root), (*where, "suite"))
+    other = _read_alone(root / names.suite)
+    for kind, there, here, pairs in (
+        ("recipe", other.recipes, own.recipes, names.recipes),
+        ("workload", other.file.workloads, own.file.workloads, names.workloads),
+    ):
+        for theirs, ours in pairs.items():
+            place = (*where, f"{kind}s", theirs)
+            _check_name(document, kind, theirs, there, place)
+            _check_name(document, kind, ours, here, place)
 
 
 def _check_name(

@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from harness.settings.base import EngineSettings
 from harness.settings.registry import SETTINGS, DriveName, EngineName
-from harness.validation import Count, Identifier, Reason, Strict
+from harness.validation import Count, Identifier, Reason, Strict, nearest
 
 Capability = Literal["IPC_LOCK", "SYS_PTRACE", "SYS_NICE"]
 
@@ -93,10 +93,12 @@ class RecipeFile(Strict):
         settings = {*self.args, *self.env, *(f"container.{name}" for name in needs)}
         settings |= {"drive"} if self.drive else set()
         settings |= {"ranks"} if self.ranks > 1 else set()
+        unknown = sorted(set(self.why) - settings)
         if missing := sorted(settings - set(self.why)):
-            msg = f"no reason given under `why` for: {', '.join(missing)}"
+            near = nearest(missing[0], unknown)
+            msg = f"no reason given under `why` for: {', '.join(missing)}{near}"
             raise ValueError(msg)
-        if unknown := sorted(set(self.why) - settings):
+        if unknown:
             msg = f"`why` explains what is not set: {', '.join(unknown)}"
             raise ValueError(msg)
         return self

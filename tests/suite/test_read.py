@@ -116,6 +116,13 @@ def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: 
     assert message in caught.value.what
 
 
+COMPARED = (
+    "compares_with: {suite: smoke, recipes: {}, workloads: {}}\n",
+    "compares_with: {suite: test, recipes: {servr: server}, workloads: {}}\n",
+    "compares_with: {suite: test, recipes: {}, workloads: {1k-1-c1: 1k-1-c2}}\n",
+)
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
@@ -127,6 +134,12 @@ def test_a_difference_that_is_none_or_unexplained(kit: Kit, text: str, message: 
         ("server.yaml", "why:\n  --enforce-eager: it is a test", "why:\n  --enforce-eager: ''",
          "at least 1 character"),
         ("suite.yaml", "  - 1k-1-c1\n- recipe", "  - 128-8-c2\n- recipe", "planned twice"),
+        ("suite.yaml", "schema_version: 1", "schema_version: 2", "must be one of 1, not 2"),
+        ("server.yaml", "args:\n  --enforce-eager", "args:\n  --enforce-eagre",
+         "did you mean '--enforce-eager'?"),
+        ("suite.yaml", "warmup:", f"{COMPARED[0]}warmup:", "unknown suite 'smoke'"),
+        ("suite.yaml", "warmup:", f"{COMPARED[1]}warmup:", "unknown recipe 'servr', did you mean"),
+        ("suite.yaml", "warmup:", f"{COMPARED[2]}warmup:", "unknown workload '1k-1-c2', did you"),
         ("suite.yaml", "  generator: tiny-llama", "  generator: tiny-lama", "not 'tiny-lama'"),
     ],
 )  # fmt: skip
