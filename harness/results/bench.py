@@ -56,6 +56,9 @@ class BenchFile(BaseModel):
     input_throughput: Number | None = None
     output_throughput: Number
     total_token_throughput: Number
+    max_output_tokens_per_s: Number | None = None
+    max_concurrent_requests: Count | None = None
+    rtfx: Number | None = None
     mean_ttft_ms: Number
     mean_tpot_ms: Number
     spec_decode_acceptance_rate: Number | None = None

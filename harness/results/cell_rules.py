@@ -13,6 +13,7 @@ from harness.engines.base import Engine, ServedEngine
 from harness.results.measurement import Measurement
 from harness.results.records import CellRecord, Manifest
 from harness.results.run_directory import METRICS
+from harness.results.times import outside
 from harness.results.validity import spread
 from harness.stamped_log import moment_of
 from harness.suite.plan import RequestSet
@@ -29,9 +30,17 @@ def engine_rules(record: CellRecord) -> Iterator[str]:
 
 
 def batch_rules(
-    found: Measurement, requests: RequestSet, manifest: Manifest | None
+    found: Measurement,
+    requests: RequestSet,
+    manifest: Manifest | None,
+    window_s: float | None = None,
 ) -> Iterator[str]:
-    """Yield what a driver's record breaks of what was asked for."""
+    """Yield what a driver's record breaks of what was asked for, and where it contradicts itself.
+
+    ``window_s`` is the cell's time by the kit's own clock, in seconds, where it is known.
+    """
+    yield from found.contradictions
+    yield from outside(found.duration_s, window_s)
     if found.completed != requests.prompts:
         yield f"{found.completed} of {requests.prompts} requests completed"
     wrong = [length for length in found.output_lens if length != requests.output_len]
@@ -53,7 +62,11 @@ def batch_rules(
             "treat in ways of their own"
         )
     for name, value in (("wave", found.duration_s), ("mean TTFT", found.metric("mean_ttft_ms"))):
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if (
+            not found.contradictions
+            and value is not None
+            and not (math.isfinite(value) and value > 0)
+        ):
             yield f"the {name} is {value}, which no request can have taken"
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator
 
+from harness.errors import printable
 from harness.results.bench import BenchFile, shown
 
 LARGEST = 1e12
@@ -44,6 +45,10 @@ def impossible(bench: BenchFile) -> Iterator[str]:
     yield from _counts(bench)
     yield from _acceptance(bench)
     yield from _arrays(bench)
+    for key, value in sorted(bench.other_numbers.items()):
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if number and not STATISTIC.fullmatch(key) and not _within(value):
+            yield f"{printable(key)[:40]} is {_short(value)}, which is nothing that a client writes"
 
 
 def _times(bench: BenchFile) -> Iterator[str]:
@@ -64,7 +69,7 @@ def _times(bench: BenchFile) -> Iterator[str]:
 def _rates(bench: BenchFile) -> Iterator[str]:
     for key in (
         "request_throughput", "request_goodput", "input_throughput", "output_throughput",
-        "total_token_throughput",
+        "total_token_throughput", "max_output_tokens_per_s", "rtfx",
     ):  # fmt: skip
         value = getattr(bench, key)
         if value is not None and not _within(value):
@@ -81,6 +86,7 @@ def _counts(bench: BenchFile) -> Iterator[str]:
         "max_concurrency": 1,
         "completed": 0,
         "failed": 0,
+        "max_concurrent_requests": 0,
         "total_input_tokens": 0,
         "total_output_tokens": 0,
         "spec_decode_num_drafts": 0,
