@@ -46,6 +46,8 @@ def read_text(path: Path, *, limit: int, replace: bool = False) -> str:
         UsageError: missing, no regular file, too large, or not UTF-8.
     """
     data = _bytes(path, limit)
+    if replace:
+        return data.decode("utf-8-sig", errors="replace")
     if (weight := _weight(data)) > MEMORY:
         _refuse(
             path,
@@ -53,8 +55,6 @@ def read_text(path: Path, *, limit: int, replace: bool = False) -> str:
             usually="no program that measures writes such a file",
             next_step=f"look at its beginning: {_command('head', '-c', '300', path)}",
         )
-    if replace:
-        return data.decode("utf-8-sig", errors="replace")
     try:
         _known_encoding(path, data)
         return data.decode("utf-8-sig")
@@ -148,14 +148,14 @@ def _decodes(data: bytes, encoding: str) -> bool:
 def _weight(data: bytes) -> int:
     """Return about how many bytes ``data`` comes to at most, as text and as the JSON it may be.
 
-    A text takes 1 byte a character, or 4 where one is beyond Latin-1. An element takes up to 32
-    bytes and its place in a list, a string 60, an empty list 64 to 100, an object 250 to 300: the
-    marks between them are counted, in texts as well, which is more than there are.
+    A text takes 1 byte a character, or 4 where one is beyond Latin-1. A number takes 32 bytes, and
+    its place in a list that grows as much again; a string 64, an empty list 64 to 100, an object
+    250 to 300. The marks between them are counted, in texts as well, which is more than there are.
     """
     text = len(data) * (1 if data.isascii() else 4)
     objects = (
-        48 * data.count(b",") + 100 * data.count(b"[") + 300 * data.count(b"{")
-        + 30 * data.count(b'"')
+        64 * data.count(b",") + 100 * data.count(b"[") + 300 * data.count(b"{")
+        + 40 * data.count(b'"')
     )  # fmt: skip
     return max(len(data) + text, text + objects)
 
