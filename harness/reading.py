@@ -148,13 +148,13 @@ def _decodes(data: bytes, encoding: str) -> bool:
 def _weight(data: bytes) -> int:
     """Return about how many bytes ``data`` comes to at most, as text and as the JSON it may be.
 
-    A text takes 1 byte a character, or 4 where one is beyond Latin-1. A number takes 32 bytes, and
-    its place in a list that grows as much again; a string 64, an empty list 64 to 100, an object
-    250 to 300. The marks between them are counted, in texts as well, which is more than there are.
+    A text takes 1 byte a character, or 4 where one is beyond Latin-1. A number takes 32 bytes and
+    its place in a list, a string 64 and its place, an empty list 64 to 100, an object 250 to 300.
+    The marks between them are counted, in texts as well, which is more than there are.
     """
     text = len(data) * (1 if data.isascii() else 4)
     objects = (
-        64 * data.count(b",") + 100 * data.count(b"[") + 300 * data.count(b"{")
+        48 * data.count(b",") + 100 * data.count(b"[") + 300 * data.count(b"{")
         + 40 * data.count(b'"')
     )  # fmt: skip
     return max(len(data) + text, text + objects)
