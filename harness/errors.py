@@ -14,6 +14,11 @@ EXIT_MEASURED = 0
 EXIT_INTERRUPTED = 130
 
 
+def printable(text: str) -> str:
+    """Return ``text`` with ``?`` for what a terminal would obey: control and bidi characters."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text.expandtabs())
+
+
 class KitError(Exception):
     """Base of all errors caused by the user, the host or an engine, not by a defect of the kit."""
 
@@ -34,7 +39,10 @@ class KitError(Exception):
         """Return the message as shown to a person; parts may span several lines."""
         parts = (("error:  ", self.what), ("usually:", self.usually), ("next:   ", self.next_step))
         indent = "\n" + " " * 9
-        return "\n".join(f"{head} {indent.join(text.splitlines())}" for head, text in parts)
+        return "\n".join(
+            f"{head} {indent.join(printable(line) for line in text.splitlines())}"
+            for head, text in parts
+        )
 
 
 class CellError(KitError):

@@ -2,7 +2,7 @@
 
 A reader sees either the old file or the whole new one. `before_write` is called ahead of each
 step of each write; the crash tests make it raise there, once for every step, which covers every
-moment at which a run can be killed.
+moment at which a run can be killed. What is read is opened by `harness.reading`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, JsonValue, ValidationError
 
 from harness.errors import HostError, UsageError
+from harness.reading import RECORD_LIMIT, read_text
 
 Record = TypeVar("Record", bound=BaseModel)
 Hook = Callable[[str, Path], None]
@@ -150,12 +151,12 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - callers validate with a mode
     """Read strict JSON that the kit itself wrote.
 
     Raises:
-        UsageError: missing, unreadable, not JSON, or with a duplicate key.
+        UsageError: as `read_text`; not JSON, or with a key twice.
     """
+    text = read_text(path, limit=RECORD_LIMIT)
     try:
-        text = path.read_text(encoding="utf-8")
         return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_keys)
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"cannot read {path}: {error}",
             usually="this kit did not write the file, or it was changed by hand or a program",

@@ -37,6 +37,7 @@ console
 process
 stamped_log
 files
+reading
 yaml
 clock
 document

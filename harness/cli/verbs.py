@@ -24,7 +24,7 @@ from harness.cli.options import (
 from harness.clock import SystemClock
 from harness.console import ConsoleProgress, Progress
 from harness.data import clone, reports_folder
-from harness.errors import EXIT_MEASURED, CellError, UsageError
+from harness.errors import EXIT_MEASURED, CellError, UsageError, printable
 from harness.files import write_text
 from harness.host.facts import read_host
 from harness.host.fit import check_python
@@ -134,9 +134,9 @@ def check(options: CheckOptions) -> int:
     bench = read_bench_file(options.file)
     findings = validity.check(bench, options.expected)
     verdict = "not a valid measurement" if findings.broken else "a valid measurement"
-    _print([f"{options.file}: {verdict} of {json.dumps(bench.model_id)}"])
-    # Sentences quote the file, which can hold anything: no control sequence may reach a terminal.
-    _print(f"  broken: {_printable(sentence)}" for sentence in findings.broken)
+    _print([printable(f"{options.file}: {verdict} of {json.dumps(bench.model_id)}")])
+    # Sentences quote the file, which can hold anything: a terminal must not obey it.
+    _print(f"  broken: {printable(sentence)}" for sentence in findings.broken)
     if findings.skipped:
         _print([f"  not checked (not given): {', '.join(findings.skipped)}"])
     return CellError.exit_code if findings.broken else EXIT_MEASURED
@@ -177,10 +177,6 @@ def schema() -> int:
 def _announce(directory: RunDirectory, results: Results) -> int:
     _print([f"{results.measured} of {len(results.cells)} cells measured", str(directory.report)])
     return EXIT_MEASURED if results.complete else CellError.exit_code
-
-
-def _printable(text: str) -> str:
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -10,9 +10,12 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from harness.engines.base import Engine, ServedEngine
+from harness.errors import UsageError
+from harness.reading import LOG_LIMIT, RECORD_LIMIT, read_text
 from harness.results.measurement import Measurement
 from harness.results.records import CellRecord, Manifest
 from harness.results.run_directory import METRICS
+from harness.results.times import outside
 from harness.results.validity import spread
 from harness.stamped_log import moment_of
 from harness.suite.plan import RequestSet
@@ -29,9 +32,17 @@ def engine_rules(record: CellRecord) -> Iterator[str]:
 
 
 def batch_rules(
-    found: Measurement, requests: RequestSet, manifest: Manifest | None
+    found: Measurement,
+    requests: RequestSet,
+    manifest: Manifest | None,
+    window_s: float | None = None,
 ) -> Iterator[str]:
-    """Yield where a driver's record differs from what was asked for."""
+    """Yield what a driver's record breaks of what was asked for, and where it contradicts itself.
+
+    ``window_s`` is the cell's time by the kit's own clock, in seconds, where it is known.
+    """
+    yield from found.contradictions
+    yield from outside(found.duration_s, window_s)
     if found.completed != requests.prompts:
         yield f"{found.completed} of {requests.prompts} requests completed"
     wrong = [length for length in found.output_lens if length != requests.output_len]
@@ -53,7 +64,11 @@ def batch_rules(
             "treat differently"
         )
     for name, value in (("wave", found.duration_s), ("mean TTFT", found.metric("mean_ttft_ms"))):
-        if value is not None and not (math.isfinite(value) and value > 0):
+        if (
+            not found.contradictions
+            and value is not None
+            and not (math.isfinite(value) and value > 0)
+        ):
             yield f"the {name} is {value}, which no request can have taken"
 
 
@@ -62,7 +77,12 @@ def counter_rules(found: Measurement, folder: Path, engine: Engine) -> Iterator[
     files = [folder / name for name in METRICS]
     if not isinstance(engine, ServedEngine) or not all(path.exists() for path in files):
         return
-    before, after = (_counters(path.read_text(encoding="utf-8"), engine.counters) for path in files)
+    try:
+        texts = [read_text(path, limit=RECORD_LIMIT) for path in files]
+    except UsageError as error:
+        yield error.summary
+        return
+    before, after = (_counters(text, engine.counters) for text in texts)
     for name, kind in engine.counters.items():
         if name not in after:
             continue
@@ -77,7 +97,11 @@ def counter_rules(found: Measurement, folder: Path, engine: Engine) -> Iterator[
 
 def compile_rules(session: Path, engine: Engine, record: CellRecord) -> Iterator[str]:
     """Yield a sentence where kernels were compiled while the cell was measured."""
-    found = compilations(session, engine, record.began, record.ended)
+    try:
+        found = compilations(session, engine, record.began, record.ended)
+    except UsageError as error:
+        yield error.summary
+        return
     if found:
         logs = ", ".join(dict.fromkeys(log for log, _ in found))
         yield f"kernels were compiled within the measured window: {len(found)}, according to {logs}"
@@ -86,7 +110,10 @@ def compile_rules(session: Path, engine: Engine, record: CellRecord) -> Iterator
 def compilations(session: Path, engine: Engine, began: str, ended: str) -> list[tuple[str, str]]:
     """Return what a session's logs say about compilation between two moments (ISO 8601).
 
-    Each is the log's name and the line. Only lines stamped with their time of arrival count.
+    Each is the log's name and the line. Only lines with the time at which they arrived count.
+
+    Raises:
+        UsageError: a log cannot be read.
     """
     if engine.compiles is None:
         return []
@@ -94,7 +121,7 @@ def compilations(session: Path, engine: Engine, began: str, ended: str) -> list[
     return [
         (log.name, line)
         for log in sorted(session.glob("*.log"))
-        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in read_text(log, limit=LOG_LIMIT, replace=True).splitlines()
         if engine.compiles.search(line)
         and (moment := moment_of(line)) is not None
         and first <= moment <= last

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from harness.errors import UsageError
 from harness.metrics import METRICS, Metric, Wave
+from harness.results.batch_record import contradictions, read_batch_record
 from harness.results.bench import BenchFile
 
 
@@ -43,49 +39,12 @@ class Measurement:
     ids_sha256: str | None = None
     """Hash of the prompts' file as an in-process engine read it."""
     ranks: tuple[RankShare, ...] = ()
+    contradictions: tuple[str, ...] = ()
+    """What cannot be true of the record of an in-process engine: then no number of it is."""
 
     def metric(self, name: str) -> float | None:
         """Return one metric by the name that suites use; None where it does not apply."""
         return self.numbers.get(name)
-
-
-class _Read(BaseModel):
-    """Files of other programs: used fields must be present and typed; others are ignored."""
-
-    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
-
-
-Model = TypeVar("Model", bound=_Read)
-
-
-class _Request(_Read):
-    index: int
-    start_s: float
-    first_token_s: float | None
-    last_token_s: float | None
-    prompt_tokens: int
-    output_tokens: int
-    finish_reason: str
-    drafted: int
-    accepted: int
-    drafting_steps: int
-
-
-class _Rank(_Read):
-    rank: int
-    start_s: float
-    end_s: float
-    requests: int
-    output_tokens: int
-    preempted: int = 0
-    engine_steps: int | None = None
-
-
-class _Batch(_Read):
-    duration_s: Annotated[float, Field(gt=0)]
-    ids_sha256: str
-    ranks: Annotated[tuple[_Rank, ...], Field(min_length=1)]
-    requests: Annotated[tuple[_Request, ...], Field(min_length=1)]
 
 
 def from_bench(bench: BenchFile) -> Measurement:
@@ -101,8 +60,14 @@ def from_bench(bench: BenchFile) -> Measurement:
 
 
 def _numbers(read: Callable[[Metric], float | None]) -> dict[str, float]:
-    """Return every metric that ``read`` finds a value for."""
-    return {name: value for name in METRICS.names if (value := read(METRICS[name])) is not None}
+    """Return every metric that ``read`` finds a value for; none where they cannot be computed.
+
+    A wave of no duration has no rate: what is wrong with it is for its rules to say.
+    """
+    try:
+        return {name: value for name in METRICS.names if (value := read(METRICS[name])) is not None}
+    except ArithmeticError:
+        return {}
 
 
 def read_batch(path: Path) -> Measurement:
@@ -114,13 +79,14 @@ def read_batch(path: Path) -> Measurement:
     Raises:
         UsageError: ``path`` is not such a file.
     """
-    batch = _parse(path, _Batch)
+    batch = read_batch_record(path)
+    requests = sorted(batch.requests, key=lambda each: each.index)
     stamped = [
         (each, each.first_token_s, each.last_token_s)
-        for each in batch.requests
+        for each in requests
         if each.first_token_s is not None and each.last_token_s is not None
     ]
-    all_stamped = len(stamped) == len(batch.requests)
+    all_stamped = len(stamped) == len(requests)
     latencies = {
         "ttft": [first - each.start_s for each, first, _ in stamped],
         "e2el": [last - each.start_s for each, _, last in stamped],
@@ -130,23 +96,23 @@ def read_batch(path: Path) -> Measurement:
             if each.output_tokens > 1
         ],
     }
-    began = min(each.start_s for each in batch.requests)
+    began = min(each.start_s for each in requests)
     ended = max(last for _, _, last in stamped) if all_stamped else batch.duration_s
     wave = Wave(
         duration_s=ended - began,
-        input_tokens=sum(each.prompt_tokens for each in batch.requests),
-        output_tokens=sum(each.output_tokens for each in batch.requests),
+        input_tokens=sum(each.prompt_tokens for each in requests),
+        output_tokens=sum(each.output_tokens for each in requests),
         latencies=latencies if all_stamped else {},
-        drafted=sum(each.drafted for each in batch.requests),
-        accepted=sum(each.accepted for each in batch.requests),
+        drafted=sum(each.drafted for each in requests),
+        accepted=sum(each.accepted for each in requests),
     )
-    steps = sum(each.drafting_steps for each in batch.requests)
+    steps = sum(each.drafting_steps for each in requests)
     return Measurement(
         duration_s=wave.duration_s,
-        completed=len(batch.requests),
+        completed=len(requests),
         failed=0,
-        input_lens=tuple(each.prompt_tokens for each in batch.requests),
-        output_lens=tuple(each.output_tokens for each in batch.requests),
+        input_lens=tuple(each.prompt_tokens for each in requests),
+        output_lens=tuple(each.output_tokens for each in requests),
         numbers=_numbers(lambda metric: metric.from_wave(wave)),
         acceptance_length=1 + wave.accepted / steps if steps else None,
         ids_sha256=batch.ids_sha256,
@@ -161,16 +127,5 @@ def read_batch(path: Path) -> Measurement:
             for each in batch.ranks
             if each.end_s > each.start_s
         ),
+        contradictions=tuple(contradictions(batch)),
     )
-
-
-def _parse(path: Path, model: type[Model]) -> Model:
-    try:
-        return model.model_validate(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, ValidationError) as error:
-        detail = str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
-        raise UsageError(
-            f"cannot read {path} as one result: {detail}",
-            usually="the program was killed while writing, or another program wrote the file",
-            next_step=f"inspect the file: less {path}",
-        ) from error
