@@ -55,8 +55,8 @@ def test_interrupt_keeps_cells_leaves_no_process_and_goes_on(kit: Kit, how: str)
         # A terminal sends Ctrl-C to its whole foreground group.
         os.killpg(running.pid, signal.SIGTERM if how == "SIGTERM" else signal.SIGINT)
         output, _ = running.communicate(timeout=40)
-    # nox says 1 where its child is gone before nox itself sees the signal; the child's own code says
-    # what happened.
+    # nox says 1 if its child is gone before nox itself sees the signal; the child's own exit code
+    # says what happened.
     assert running.returncode == 130 or (nox and "failed with exit code 130" in output)
     assert "interrupted: finished cells are kept" in output
     assert not [child for child in children if child.is_running()]
